@@ -1,0 +1,285 @@
+"""Waiting, on asyncio (uvloop too) and on trio, for what the executor's threads announce.
+
+Natively rather than through anyio, because it is on the way of every frame. Nothing outlives its use: a loop is
+watched only while somebody waits for a token there, and a loop that was closed meanwhile is let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import sys
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _native
+
+if TYPE_CHECKING:
+    import trio
+
+_numbers = itertools.count(1)
+
+
+class Loop(ABC):
+    """One running event loop, and the tokens awaited on it.
+
+    The waker is there while there are tokens. All methods belong to the loop's own thread, except `run_soon`.
+    """
+
+    def __init__(self) -> None:
+        self._tokens: dict[int, Callable[[], object]] = {}
+        self._waker: _native.Waker | None = None
+
+    def add(self, callback: Callable[[], object]) -> tuple[_native.Waker, int]:
+        """A new token; `callback` runs on the loop when it fires, once."""
+        waker = self._waker
+        if waker is None:
+            waker = self._waker = _native.Waker()
+            self._watch(waker)
+        token = next(_numbers)
+        self._tokens[token] = callback
+        return waker, token
+
+    def discard(self, token: int) -> None:
+        """Forget a token, fired or not."""
+        self._tokens.pop(token, None)
+        if not self._tokens:
+            self.release()
+
+    def release(self) -> None:
+        """Let go of the waker, whatever is still awaited."""
+        waker, self._waker = self._waker, None
+        self._tokens.clear()
+        if waker is not None:
+            self._unwatch(waker)
+
+    def _fire(self) -> None:
+        waker = self._waker
+        if waker is None:
+            return
+        for token in waker.take():
+            callback = self._tokens.get(token)
+            if callback is not None:
+                callback()
+
+    async def until(
+        self, session: _native.Session, what: Literal["readable", "writable", "exited", "ended"], timeout: float | None
+    ) -> bool:
+        """Wait until `session` announces `what`; False: not within the time."""
+        event = self.event()
+        waker, token = self.add(event.set)
+        try:
+            session.notify(what, waker, token)
+            return await event.wait(timeout)
+        finally:
+            session.forget(waker, token)
+            self.discard(token)
+
+    @abstractmethod
+    def event(self) -> Event: ...
+    @abstractmethod
+    def run_soon(self, function: Callable[[], object]) -> bool:
+        """Run `function` on the loop, from any thread. False: the loop has ended."""
+
+    @abstractmethod
+    def is_current(self) -> bool: ...
+    @abstractmethod
+    def _watch(self, waker: _native.Waker) -> None: ...
+    @abstractmethod
+    def _unwatch(self, waker: _native.Waker) -> None: ...
+
+
+class Event(ABC):
+    """Set once, awaited by one task."""
+
+    @abstractmethod
+    def set(self) -> None: ...
+    @abstractmethod
+    async def wait(self, timeout: float | None = None) -> bool:
+        """False: not within the time."""
+
+
+class AsyncioLoop(Loop):
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self.loop = loop
+
+    def event(self) -> Event:
+        return _AsyncioEvent(self.loop)
+
+    def run_soon(self, function: Callable[[], object]) -> bool:
+        if self.loop.is_closed():
+            return False
+        try:
+            self.loop.call_soon_threadsafe(function)
+        except RuntimeError:  # closed just now
+            return False
+        return True
+
+    def is_current(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self.loop
+        except RuntimeError:
+            return False
+
+    def release(self) -> None:
+        super().release()
+        with _asyncio_lock:
+            if _asyncio_loops.get(self.loop) is self:
+                del _asyncio_loops[self.loop]
+
+    def _watch(self, waker: _native.Waker) -> None:
+        self.loop.add_reader(waker.fileno(), self._fire)
+        with _asyncio_lock:
+            _asyncio_loops[self.loop] = self
+
+    def _unwatch(self, waker: _native.Waker) -> None:
+        if not self.loop.is_closed():
+            self.loop.remove_reader(waker.fileno())
+        waker.close()
+
+
+class _AsyncioEvent(Event):
+    __slots__ = ("_future",)
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._future: asyncio.Future[bool] = loop.create_future()
+
+    def set(self) -> None:
+        if not self._future.done():
+            self._future.set_result(True)
+
+    def _expire(self) -> None:
+        if not self._future.done():
+            self._future.set_result(False)
+
+    async def wait(self, timeout: float | None = None) -> bool:
+        if timeout is None:
+            return await self._future
+        timer = self._future.get_loop().call_later(timeout, self._expire)
+        try:
+            return await self._future
+        finally:
+            timer.cancel()
+
+
+# Loops with tokens only: an entry keeps its loop alive, and goes with the last token.
+_asyncio_loops: dict[asyncio.AbstractEventLoop, AsyncioLoop] = {}
+_asyncio_lock = threading.Lock()
+
+
+def _of_asyncio(loop: asyncio.AbstractEventLoop) -> AsyncioLoop:
+    found = _asyncio_loops.get(loop)
+    if found is not None:
+        return found
+    with _asyncio_lock:
+        ended = [other for other in _asyncio_loops.values() if other.loop.is_closed()]
+    for other in ended:
+        other.release()
+    return AsyncioLoop(loop)
+
+
+class TrioLoop(Loop):
+    def __init__(self) -> None:
+        super().__init__()
+        import trio
+
+        self._trio = trio
+        self._run = trio.lowlevel.current_trio_token()
+
+    def event(self) -> Event:
+        return _TrioEvent(self._trio)
+
+    def run_soon(self, function: Callable[[], object]) -> bool:
+        try:
+            self._run.run_sync_soon(function)
+        except self._trio.RunFinishedError:
+            return False
+        return True
+
+    def is_current(self) -> bool:
+        try:
+            return self._trio.lowlevel.current_trio_token() is self._run
+        except RuntimeError:
+            return False
+
+    def _watch(self, waker: _native.Waker) -> None:
+        # A system task, because a token may outlive the task that asked for it. It ends with the last token.
+        self._trio.lowlevel.spawn_system_task(self._pump, waker)
+
+    def _unwatch(self, waker: _native.Waker) -> None:
+        if self.is_current():
+            self._trio.lowlevel.notify_closing(waker.fileno())
+        waker.close()
+
+    async def _pump(self, waker: _native.Waker) -> None:
+        try:
+            while self._waker is waker:
+                try:
+                    await self._trio.lowlevel.wait_readable(waker.fileno())
+                except self._trio.ClosedResourceError:
+                    return
+                self._fire()
+        finally:
+            # The run is ending, or nobody waits any more.
+            if self._waker is waker:
+                self._waker = None
+                self._tokens.clear()
+            waker.close()
+
+
+class _TrioEvent(Event):
+    __slots__ = ("_event", "_trio")
+
+    def __init__(self, trio: Any) -> None:
+        self._trio = trio
+        self._event: trio.Event = trio.Event()
+
+    def set(self) -> None:
+        self._event.set()
+
+    async def wait(self, timeout: float | None = None) -> bool:
+        if timeout is None:
+            await self._event.wait()
+            return True
+        with self._trio.move_on_after(max(timeout, 0)):
+            await self._event.wait()
+        return self._event.is_set()
+
+
+_trio_loops: Any = None
+
+
+def _of_trio() -> TrioLoop:
+    global _trio_loops
+    if _trio_loops is None:
+        import trio
+
+        _trio_loops = trio.lowlevel.RunVar("stockade")
+    with suppress(LookupError):
+        return _trio_loops.get()
+    loop = TrioLoop()
+    _trio_loops.set(loop)
+    return loop
+
+
+def current() -> Loop:
+    """The running event loop."""
+    lowlevel = sys.modules.get("trio.lowlevel")
+    if lowlevel is not None and lowlevel.in_trio_task():
+        return _of_trio()
+    try:
+        return _of_asyncio(asyncio.get_running_loop())
+    except RuntimeError:
+        raise RuntimeError("stockade needs a running event loop: asyncio, uvloop or trio") from None
+
+
+def running() -> object:
+    """What identifies the running loop, as cheaply as can be: the key by which per-loop state is kept."""
+    lowlevel = sys.modules.get("trio.lowlevel")
+    if lowlevel is not None and lowlevel.in_trio_task():
+        return lowlevel.current_trio_token()
+    return asyncio.get_running_loop()

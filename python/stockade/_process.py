@@ -1,0 +1,460 @@
+"""A running server: frames in and out, its stderr, its end."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Union, final
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from . import _loops, _native
+from ._errors import ServerClosedInput, ServerExited, StartupTimeout, StockadeError
+from ._report import ExitReport, from_native
+from ._sinks import LOGGER, Stderr, native_sink
+from ._server import Shutdown
+from ._stdout import Frame, Signal, Stdout, open_stdout
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from ._server import StdioServer
+
+MAX_FRAME_BYTES = 64 * 1024 * 1024
+
+# A receive that always finds a frame gives the loop a turn after so many of them; the same for send.
+_TURN = 32
+
+# What the executor may take beyond the graces before a wait for it gives up.
+_MARGIN = 2.0
+
+# How long a server may take to be seen dead after its stdout has ended, before it counts as one that lives on.
+_DEATH_WINDOW = 0.25
+
+
+@final
+class StderrRing:
+    """The last lines of a server's stderr, as bytes, without newlines. Readable after its end too."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: _native.Session) -> None:
+        self._session = session
+
+    def tail(self, lines: int = 50) -> list[bytes]:
+        """At most so many of the last lines."""
+        return self._session.stderr_tail(lines)
+
+    def text(self) -> str:
+        """All lines that are still known, sanitised."""
+        return self._session.stderr_text()
+
+    @property
+    def lines_seen(self) -> int:
+        return self._session.stderr_lines_seen
+
+    @property
+    def bytes_seen(self) -> int:
+        return self._session.stderr_bytes_seen
+
+    @property
+    def dropped(self) -> int:
+        """Lines that are no longer known."""
+        return self._session.stderr_dropped
+
+    def __repr__(self) -> str:
+        return f"<StderrRing lines_seen={self.lines_seen} dropped={self.dropped}>"
+
+
+@final
+class ServerProcess:
+    """A launched server. Made by `launch`; leaving it as a context manager closes it.
+
+    It isn't bound to the event loop that launched it, nor to a task.
+    """
+
+    def __init__(self, session: _native.Session, name: str, shutdown: Shutdown, launched: float) -> None:
+        self._session = session
+        self._name = name
+        self._shutdown = shutdown
+        self._launched = launched
+        self._owner = os.getpid()
+        self._closed = False
+        self._report: ExitReport | None = None
+        # Frames (or an error) that were taken for a receiver which was cancelled meanwhile.
+        self._kept: deque[Union[Frame, Exception]] = deque()
+        self._stdout: Stdout | None = None
+        self._stdout_loop: object = None
+        # Receivers left waiting on other loops; almost always empty.
+        self._others: list[Stdout] = []
+        # Senders that wait while the queue is full, on the loop they wait on.
+        self._senders: deque[_loops.Event] = deque()
+        self._senders_loop: object = None
+        self._received = 0
+        self._sent = 0
+
+    @classmethod
+    async def launch(
+        cls,
+        server: StdioServer,
+        *,
+        stderr: Stderr = LOGGER,
+        shutdown: Shutdown | None = None,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+    ) -> ServerProcess:
+        """Start `server`.
+
+        Args:
+            stderr: where its stderr goes: a callable (gets one line of bytes), a logger, a path (appended to), a file
+                object, a descriptor, "inherit", None (the ring only). The default is the logger
+                `stockade.server.NAME`, at INFO.
+            shutdown: how it is ended, unless `close` is told otherwise.
+            max_frame_bytes: a longer frame ends the server with `FrameTooLong`.
+        """
+        return await start(server, stderr, shutdown or Shutdown(), max_frame_bytes, None)
+
+    @property
+    def pid(self) -> int:
+        return self._session.pid
+
+    @property
+    def name(self) -> str:
+        """The server's name, else that of its command."""
+        return self._name
+
+    @property
+    def command(self) -> _native.ResolvedCommand:
+        """What was started, and how it was found."""
+        return self._session.command
+
+    @property
+    def returncode(self) -> int | None:
+        """As `subprocess` has it; None while the server runs."""
+        return self._session.returncode
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed from this side."""
+        return self._closed
+
+    @property
+    def bytes_received(self) -> int:
+        """Bytes read from its stdout so far."""
+        return self._session.bytes_received
+
+    @property
+    def stderr(self) -> StderrRing:
+        return StderrRing(self._session)
+
+    @property
+    def report(self) -> ExitReport | None:
+        """How it ended, once that is known."""
+        if self._report is None:
+            report = self._session.report()
+            if report is not None:
+                self._report = from_native(report)
+        return self._report
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "running" if self._report is None else f"ended: {self._report.cause}"
+        return f"<ServerProcess {self._name!r} {state}>"
+
+    # Frames
+
+    async def receive(self) -> bytes:
+        """The next frame, without its newline.
+
+        Raises:
+            ServerExited: the server has ended and every frame was read.
+            FrameTooLong: it wrote more than `max_frame_bytes` without a newline.
+            anyio.ClosedResourceError: `close` was called.
+        """
+        try:
+            frame = await self.next_frame()
+        except EOFError:
+            pass
+        else:
+            if isinstance(frame, bytes):
+                return frame
+            assert isinstance(frame, _native.Noise)  # without a timeout there is always a frame
+            return frame.data
+        raise await self.exited()
+
+    async def next_frame(
+        self, timeout: float | None = None, stopped: Callable[[], bool] | None = None
+    ) -> bytes | _native.Noise | None:
+        """As `receive`, but a line that isn't UTF-8 is told apart, and EOFError says that stdout has ended.
+
+        None: nothing within the time, or `stopped` says so (asked first, and after `interrupt`).
+        """
+        while stopped is None or not stopped():
+            if self._closed:
+                raise anyio.ClosedResourceError
+            item = self._kept.popleft() if self._kept else self._session.receive()
+            if item is not None:
+                # Found without waiting: this has to be where a cancellation is seen, and others get their turn.
+                self._received += 1
+                try:
+                    await _breathe(self._received % _TURN == 0)
+                except BaseException:
+                    self._kept.appendleft(item)
+                    raise
+            else:
+                outcome = await self._stdout_here().wait(timeout)
+                if outcome is Signal.LOOK_AGAIN:
+                    continue
+                if outcome is Signal.EXPIRED:
+                    return None
+                assert not isinstance(outcome, Signal)
+                item = outcome
+            if isinstance(item, Exception):
+                raise item
+            if isinstance(item, _native.LargeFrame):
+                return await self._unpack(item)
+            return item
+        return None
+
+    async def _unpack(self, frame: _native.LargeFrame) -> bytes:
+        # A copy of many MiB: off the loop. Cancelled meanwhile, the frame is there for the next receive.
+        try:
+            return await anyio.to_thread.run_sync(frame.to_bytes)
+        except BaseException:
+            self._kept.appendleft(frame)
+            raise
+
+    async def send(self, frame: bytes) -> None:
+        """Queue a frame; its newline is added. Waits while the queue is full.
+
+        Raises:
+            ServerClosedInput: the server runs, but has closed its stdin.
+            ServerExited: it has ended.
+            anyio.ClosedResourceError: `close` was called.
+            ValueError: a newline inside.
+        """
+        try:
+            await self.queue_frame(frame)
+        except ServerClosedInput:
+            if self._closed:
+                raise anyio.ClosedResourceError from None
+            if self._session.returncode is None:
+                raise
+        else:
+            return
+        raise await self.exited()
+
+    async def queue_frame(self, frame: bytes) -> None:
+        """As `send`, but a server that has ended is a `ServerClosedInput` too, at once."""
+        self._sent += 1
+        await _breathe(self._sent % _TURN == 0)
+        if self._closed:
+            raise anyio.ClosedResourceError
+        if self._senders or not self._session.send(frame):
+            await self._send_in_turn(frame)
+
+    async def _send_in_turn(self, frame: bytes) -> None:
+        """The queue is full: first come, first served."""
+        loop, running = _loops.current(), _loops.running()
+        if self._senders_loop is not running:
+            # Who waits on another loop keeps its own order there.
+            self._senders, self._senders_loop = deque(), running
+        senders, turn = self._senders, loop.event()
+        senders.append(turn)
+        try:
+            if senders[0] is not turn:
+                await turn.wait()
+            while not self._closed:
+                if self._session.send(frame):
+                    return
+                await loop.until(self._session, "writable", None)
+            raise anyio.ClosedResourceError
+        finally:
+            senders.remove(turn)
+            if senders:
+                senders[0].set()
+
+    # The end
+
+    async def wait(self) -> ExitReport:
+        """Wait until the server and its tree have ended."""
+        report = await self._ended(None)
+        assert report is not None
+        return report
+
+    async def close(self, shutdown: Shutdown | None = None) -> ExitReport:
+        """End the server: close its stdin, wait, terminate its tree, wait, kill it. Idempotent, from any task.
+
+        The end goes on by itself once begun. This only waits for it: anyio and trio cancellation are held off for at
+        most the graces; a native `Task.cancel()` ends the waiting, not the end.
+        """
+        self.begin_close(shutdown)
+        graces = shutdown or self._shutdown
+        budget = graces.close_grace + graces.terminate_grace + graces.kill_wait + _MARGIN
+        with anyio.CancelScope(shield=True):
+            report = await self._ended(budget)
+        if report is None:
+            raise StockadeError(
+                f"The end of server {self._name!r} was not reported within {budget:.1f} s.",
+                code="close-timeout",
+                stage="close",
+            )
+        return report
+
+    def begin_close(self, shutdown: Shutdown | None = None) -> None:
+        """What `close` does, without waiting. From any thread."""
+        self._closed = True
+        self.end(shutdown)
+        self._let_go()
+
+    def end(self, shutdown: Shutdown | None = None) -> None:
+        """Have the executor end the server. Receivers see its end as such, not as closed from here."""
+        graces = shutdown or self._shutdown
+        self._session.close(
+            graces.close_grace, graces.terminate_grace, graces.kill_wait, graces.descendants == "leave"
+        )
+
+    def kill(self) -> None:
+        """SIGKILL to the whole tree, now. What the server has written stays readable."""
+        self._session.kill()
+
+    async def exited(self) -> ServerExited:
+        """The error for a server whose stdout has ended, or that is dead; waits until all is known."""
+        self._let_go()
+        if self.report is None and self._session.returncode is None:
+            loop = _loops.current()
+            # Usually it is just dying: the end of its stdout is seen a moment before its exit.
+            if not await loop.until(self._session, "exited", _DEATH_WINDOW):
+                # It has closed its stdout and lives: nothing more can come of it.
+                self.end()
+        report = await self._ended(None)
+        assert report is not None
+        return ServerExited(f"Server {self._name!r} has ended: {report}.", report=report)
+
+    async def _ended(self, timeout: float | None) -> ExitReport | None:
+        if self.report is None:
+            await _loops.current().until(self._session, "ended", timeout)
+        return self.report
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __del__(self) -> None:
+        # Half made, or a copy in a forked child: nothing to end here.
+        if getattr(self, "_owner", None) != os.getpid() or self._closed:
+            return
+        if self.report is None:
+            message = f"unclosed {self!r}, pid {self._session.pid}"
+            self.begin_close()
+            warnings.warn(message, ResourceWarning, source=self, stacklevel=2)
+        else:
+            self._let_go()
+
+    # Loops
+
+    def interrupt(self) -> None:
+        """Make whoever waits in `receive` look again."""
+        for stdout in (*self._others, *((self._stdout,) if self._stdout else ())):
+            stdout.interrupt()
+
+    def _stdout_here(self) -> Stdout:
+        running = _loops.running()
+        if self._stdout is None or self._stdout_loop is not running:
+            if self._stdout is not None:
+                self._leave_loop(self._stdout)
+            self._stdout = open_stdout(self._session, _loops.current(), self._kept.appendleft)
+            self._stdout_loop = running
+        return self._stdout
+
+    def _leave_loop(self, stdout: Stdout) -> None:
+        self._others = [other for other in self._others if other.busy]
+        if stdout.busy:
+            self._others.append(stdout)
+        else:
+            stdout.close()
+
+    def _let_go(self) -> None:
+        """Stop watching stdout, on every loop."""
+        stdouts = [*self._others, *((self._stdout,) if self._stdout else ())]
+        self._stdout, self._stdout_loop, self._others = None, None, []
+        for stdout in stdouts:
+            stdout.close()
+
+
+async def start(
+    server: StdioServer,
+    stderr: Stderr,
+    shutdown: Shutdown,
+    max_frame_bytes: int,
+    timeout: float | None,
+    meanwhile: Callable[[], object] | None = None,
+) -> ServerProcess:
+    """Launch; `meanwhile` is called once the launch is under way. StartupTimeout when it takes longer than `timeout`."""
+    _at_exit()
+    name = server.label
+    sink = native_sink(stderr, name)
+    loop = _loops.current()
+    event = loop.event()
+    launched = monotonic()
+    waker, token = loop.add(event.set)
+    try:
+        pending = _native.start(
+            server._native,
+            sink,
+            max_frame_bytes,
+            shutdown.close_grace,
+            shutdown.terminate_grace,
+            shutdown.kill_wait,
+            shutdown.descendants == "leave",
+            waker,
+            token,
+        )
+        try:
+            if meanwhile is not None:
+                meanwhile()
+            if not await event.wait(timeout):
+                raise StartupTimeout(
+                    f"Server {name!r} was not launched within {timeout:g} s.", operation="launch"
+                )
+            session = pending.take()
+        except BaseException:
+            pending.cancel()
+            raise
+    finally:
+        loop.discard(token)
+    assert session is not None  # the token fires when there is an answer
+    return ServerProcess(session, name, shutdown, launched)
+
+
+async def _breathe(turn: bool) -> None:
+    """A checkpoint that is cheap: others run only when it is their `turn`."""
+    if turn:
+        await anyio.lowlevel.checkpoint()
+    else:
+        await anyio.lowlevel.checkpoint_if_cancelled()
+
+
+_registered = False
+
+
+def _at_exit() -> None:
+    global _registered
+    if not _registered:
+        _registered = True
+        atexit.register(_end_all, os.getpid())
+
+
+def _end_all(owner: int) -> None:
+    # A forked child inherits the registration, not the servers.
+    if os.getpid() == owner:
+        _native.end_all(0.8)

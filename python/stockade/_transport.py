@@ -1,0 +1,366 @@
+"""The MCP transport: a server process as two streams of messages.
+
+No task group and no task of its own: it can be entered in one task and left in another, in any order, on any loop.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union, final
+
+import anyio
+
+from . import _native
+from ._errors import ConfigError, FrameTooLong, ServerClosedInput, ServerExited, StartupTimeout, StockadeError
+from ._errors import TransportUsedError
+from ._process import MAX_FRAME_BYTES, ServerProcess, start
+from ._sdk import is_connection_lost, require, sdk
+from ._server import Shutdown, StdioServer
+from ._sinks import LOGGER, Stderr
+from ._text import excerpt
+
+if TYPE_CHECKING:
+    from mcp import StdioServerParameters
+    from mcp.shared.message import SessionMessage
+    from typing_extensions import Self
+
+    from ._report import ExitReport
+    from ._sinks import Writable
+
+_log = logging.getLogger("stockade")
+
+OnNoise = Literal["report", "ignore", "raise"]
+
+
+class UnreadableLine(StockadeError, ValueError):
+    """A line of the server's stdout that is not an MCP message."""
+
+    code = "unreadable-line"
+
+
+@final
+class StdioTransport:
+    """Starts a server when entered, gives the two streams that `mcp.Client` and `ClientSession` take, and ends it.
+
+    Args:
+        server: what to start.
+        stderr: where its stderr goes; see `ServerProcess.launch`.
+        shutdown: how it is ended.
+        startup_timeout: seconds from the launch to the first message; then the read stream brings a `StartupTimeout`,
+            the server is ended and the stream with it. None: no limit.
+        max_frame_bytes: a longer line ends the server; the read stream brings a `FrameTooLong`.
+        on_noise: what becomes of a line that is no message. "report": the read stream brings an `UnreadableLine`
+            (a ValueError); "ignore": nothing; "raise": it ends the server, and leaving the transport raises it.
+    """
+
+    def __init__(
+        self,
+        server: StdioServer,
+        *,
+        stderr: Stderr = LOGGER,
+        shutdown: Shutdown | None = None,
+        startup_timeout: float | None = 120.0,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        on_noise: OnNoise = "report",
+    ) -> None:
+        # pyright can't see that callers without a type checker pass anything.
+        given: Any = server
+        if not isinstance(given, StdioServer):
+            raise ConfigError(
+                f"A StdioTransport takes a StdioServer, not a {type(given).__name__}.",
+                remedy="StdioServer.from_sdk makes one from the SDK's StdioServerParameters.",
+            )
+        if startup_timeout is not None and not startup_timeout > 0:
+            raise ConfigError("startup_timeout must be more than 0 seconds, or None.")
+        if isinstance(max_frame_bytes, bool) or not isinstance(max_frame_bytes, int) or max_frame_bytes < 1:
+            raise ConfigError("max_frame_bytes must be a whole number of bytes, at least 1.")
+        if on_noise not in ("report", "ignore", "raise"):
+            raise ConfigError('on_noise must be "report", "ignore" or "raise".')
+        self._server = server
+        self._stderr: Stderr = stderr
+        self._shutdown = shutdown or Shutdown()
+        self._startup_timeout = startup_timeout
+        self._max_frame_bytes = max_frame_bytes
+        self._on_noise: OnNoise = on_noise
+        self._used = False
+        self._process: ServerProcess | None = None
+        self._reader: MessageReader | None = None
+        self._writer: MessageWriter | None = None
+
+    @property
+    def server(self) -> StdioServer:
+        return self._server
+
+    @property
+    def process(self) -> ServerProcess:
+        """The running server, once entered."""
+        if self._process is None:
+            raise StockadeError("The transport has not been entered.", code="not-entered", stage="run")
+        return self._process
+
+    @property
+    def exit(self) -> ExitReport | None:
+        """How the server ended, once it has."""
+        return None if self._process is None else self._process.report
+
+    async def __aenter__(self) -> tuple[MessageReader, MessageWriter]:
+        if self._used:
+            raise TransportUsedError(
+                "This transport has been used.", remedy="Make a new StdioTransport for every connection."
+            )
+        self._used = True
+        require()
+        deadline = None if self._startup_timeout is None else monotonic() + self._startup_timeout
+        # The SDK's import takes its time; the server starts meanwhile.
+        self._process = process = await start(
+            self._server, self._stderr, self._shutdown, self._max_frame_bytes, self._startup_timeout, sdk
+        )
+        self._reader = MessageReader(process, deadline, self._startup_timeout, self._on_noise)
+        self._writer = MessageWriter(process)
+        return self._reader, self._writer
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        reader = self._reader
+        failure = None if reader is None else reader.failure
+        try:
+            await self.aclose()
+        finally:
+            # Not after the cancellation of the wait, where nothing more is known.
+            if exc is not None:
+                _explain(exc, failure or self._premature())
+        if exc is None and self._on_noise == "raise" and isinstance(failure, UnreadableLine):
+            raise failure
+
+    async def aclose(self) -> None:
+        """End the server and both streams. Idempotent, from any task, in any order."""
+        if self._process is None:
+            self._used = True
+            return
+        if self._reader is not None:
+            await self._reader.aclose()
+        if self._writer is not None:
+            await self._writer.aclose()
+        await self._process.close()
+
+    def _premature(self) -> Exception | None:
+        """What to say of a server that ended by itself, although nobody has read its end."""
+        report = self.exit
+        if report is None or report.ended_by != "exit":
+            return None
+        return ServerExited(f"The server has ended: {report}.", report=report)
+
+    def __repr__(self) -> str:
+        return f"StdioTransport({self._server!r})"
+
+
+class _Stream:
+    """What both streams share: closed once, from any task."""
+
+    def __init__(self, process: ServerProcess) -> None:
+        self._process = process
+        self._closed = False
+
+    async def aclose(self) -> None:
+        """Close this stream; the server goes on until the transport is closed. Idempotent."""
+        self._closed = True
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+@final
+class MessageReader(_Stream):
+    """The server's messages. What goes wrong comes as an item, an exception; then the stream may end."""
+
+    def __init__(
+        self, process: ServerProcess, deadline: float | None, startup_timeout: float | None, on_noise: OnNoise
+    ) -> None:
+        super().__init__(process)
+        self._deadline = deadline
+        self._startup_timeout = startup_timeout
+        self._on_noise = on_noise
+        self._parse = sdk().parse
+        self._wrap = sdk().wrap
+        self._ended = False
+        self.failure: Exception | None = None
+        """Why the stream ended, unless it was closed from this side."""
+
+    async def receive(self) -> SessionMessage | Exception:
+        """The next message, or what went wrong.
+
+        Raises:
+            anyio.EndOfStream: the server has ended, and the stream has told so.
+            anyio.ClosedResourceError: the stream or the transport was closed.
+        """
+        while not self._closed:
+            if self._ended:
+                raise anyio.EndOfStream
+            try:
+                item = await self._next()
+            except EOFError:
+                return self._end(await self._process.exited())
+            except FrameTooLong as error:
+                return self._end(error)
+            except StartupTimeout as error:
+                self._process.end()
+                return self._end(error)
+            except StockadeError as error:
+                # An executor that can't go on, or a forked copy: the stream ends here.
+                return self._end(error)
+            if item is not None:
+                return item
+        raise anyio.ClosedResourceError
+
+    async def aclose(self) -> None:
+        """Close this stream; who waits in `receive` gets ClosedResourceError. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            self._process.interrupt()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def _next(self) -> SessionMessage | Exception | None:
+        """One line; None where it was nothing, or the stream was closed meanwhile."""
+        timeout = None
+        if self._deadline is not None:
+            timeout = self._deadline - monotonic()
+        frame = await self._process.next_frame(timeout, self._is_closed)
+        if frame is None:
+            if not self._closed:
+                self._expired()
+            return None
+        if isinstance(frame, bytes):
+            try:
+                message = self._parse(frame)
+            except ValueError:
+                return self._noise(frame)
+            self._deadline = None
+            return self._wrap(message)
+        return self._noise(frame.data)
+
+    def _is_closed(self) -> bool:
+        return self._closed
+
+    def _expired(self) -> NoReturn:
+        process = self._process
+        tail = process.stderr.text()
+        last = tail.rstrip("\n").rpartition("\n")[2].strip()
+        said = f"last stderr line: {last}" if last else "nothing on stderr"
+        raise StartupTimeout(
+            f"Server {process.name!r} (pid {process.pid}) sent no message within {self._startup_timeout:g} s: "
+            f"{process.bytes_received} bytes on stdout, {said}.",
+            remedy="Start it by hand to see what it waits for, or raise startup_timeout.",
+            pid=process.pid,
+            bytes_received=process.bytes_received,
+            stderr_tail=tail,
+        )
+
+    def _noise(self, line: bytes) -> Exception | None:
+        if self._on_noise == "ignore":
+            _log.debug("server %r: ignored a line of %d bytes that is no message", self._process.name, len(line))
+            return None
+        error = UnreadableLine(
+            f"Server {self._process.name!r} wrote a line that is not an MCP message: {excerpt(line)!r}",
+            remedy="A server's stdout is for messages only; logs belong on its stderr.",
+        )
+        if self._on_noise == "raise":
+            self._process.end()
+            return self._end(error)
+        return error
+
+    def _end(self, error: Exception) -> Exception:
+        self._ended = True
+        self.failure = error
+        return error
+
+
+@final
+class MessageWriter(_Stream):
+    """Messages to the server."""
+
+    def __init__(self, process: ServerProcess) -> None:
+        super().__init__(process)
+        self._dump = sdk().dump
+
+    async def send(self, item: SessionMessage) -> None:
+        """Queue a message; waits while the queue is full.
+
+        Raises:
+            anyio.BrokenResourceError: the server has ended, or doesn't read its stdin any more.
+            anyio.ClosedResourceError: the stream or the transport was closed.
+        """
+        if self._closed:
+            raise anyio.ClosedResourceError
+        frame = self._dump(item.message)
+        try:
+            await self._process.queue_frame(frame)
+        except ServerClosedInput as error:
+            if self._closed or self._process.closed:
+                raise anyio.ClosedResourceError from None
+            raise anyio.BrokenResourceError from error
+
+
+def _explain(error: BaseException, reason: Exception | None) -> None:
+    """Say why on every error of a lost connection in `error`: the SDK's own has no room for it."""
+    if reason is None:
+        return
+    pending = [error]
+    while pending:
+        one = pending.pop()
+        pending.extend(getattr(one, "exceptions", ()))
+        if is_connection_lost(one) or isinstance(one, (anyio.BrokenResourceError, anyio.ClosedResourceError)):
+            _note(one, reason)
+
+
+def _note(error: BaseException, reason: Exception) -> None:
+    lines = [str(reason)]
+    report = reason.report if isinstance(reason, ServerExited) else None
+    tail = report.stderr_tail if report is not None else getattr(reason, "stderr_tail", "")
+    if tail.strip():
+        lines += ["stderr:", *(f"  {line}" for line in tail.rstrip("\n").split("\n")[-20:])]
+    notes: Any = getattr(error, "__notes__", None)
+    if not isinstance(notes, list):
+        notes = []
+        error.__notes__ = notes  # add_note came with Python 3.11
+    notes.append("\n".join(lines))
+
+
+class _Stderr:
+    """The default of `errlog`: `sys.stderr` as it is when the client is made."""
+
+    def __repr__(self) -> str:
+        return "sys.stderr"
+
+
+_STDERR = _Stderr()
+
+
+def stdio_client(
+    server: StdioServerParameters | StdioServer, errlog: Writable | int | None | _Stderr = _STDERR
+) -> StdioTransport:
+    """A drop-in for `mcp.client.stdio.stdio_client`; takes a `StdioServer` too.
+
+    `errlog` may be any file object, with a descriptor or without; None is this process's own stderr. The default is
+    `sys.stderr` at the time of this call.
+    """
+    stderr: Any = sys.stderr if isinstance(errlog, _Stderr) else "inherit" if errlog is None else errlog
+    if not isinstance(server, StdioServer):
+        server = StdioServer.from_sdk(server)
+    return StdioTransport(server, stderr=stderr)

@@ -1,0 +1,99 @@
+"""The `stdio://` endpoint grammar: text in, a server's parts out."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TypedDict
+
+from ._errors import ConfigError
+
+_SCHEME = "stdio://"
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+
+
+class Parts(TypedDict):
+    """What a `stdio://` endpoint says."""
+
+    command: str
+    args: list[str]
+    cwd: str | None
+    env: dict[str, str]
+
+
+def parse(uri: object) -> Parts:
+    """Split and decode; `ConfigError` names the part that is wrong, never its value (it may be a secret)."""
+    if not isinstance(uri, str):
+        raise ConfigError(f"A stdio:// endpoint must be text, not a value of type {type(uri).__name__}.")
+    if not _is(uri[: len(_SCHEME)], _SCHEME):
+        raise ConfigError("The endpoint doesn't start with stdio://.")
+    rest = uri[len(_SCHEME) :]
+    if "#" in rest:
+        raise ConfigError("The stdio:// endpoint has a fragment.", remedy="Write # as %23.")
+    host, _, query = rest.partition("?")
+    host = _host(host)
+
+    commands: list[str] = []
+    args: list[str] = []
+    folders: list[str] = []
+    env: dict[str, str] = {}
+    for part in query.split("&"):
+        if not part:
+            continue
+        raw_key, _, raw_value = part.partition("=")
+        key = _decode(raw_key, "a key")
+        if _is(key, "command"):
+            commands.append(_decode(raw_value, "command"))
+        elif _is(key, "arg"):
+            args.append(_decode(raw_value, f"arg number {len(args) + 1}"))
+        elif _is(key, "cwd"):
+            folders.append(_decode(raw_value, "cwd"))
+        elif _is(key, "env"):
+            _set(env, _decode(raw_value, "env"))
+        else:
+            raise ConfigError(
+                f"The stdio:// endpoint has an unknown key {key[:40]!r}.",
+                remedy="The keys are command, arg, cwd and env.",
+            )
+
+    command = next((text for text in commands if text.strip()), host)
+    if not command.strip():
+        raise ConfigError("The stdio:// endpoint names no command.", remedy="Add command=… or a host part.")
+    if len(folders) > 1:
+        raise ConfigError("The stdio:// endpoint has more than one cwd.")
+    return Parts(command=command, args=args, cwd=folders[0] if folders else None, env=env)
+
+
+def _host(raw: str) -> str:
+    # URI builders put a slash between host and query; it says nothing. A longer path would.
+    host, slash, path = raw.partition("/")
+    if slash and path:
+        raise ConfigError("The stdio:// endpoint has a path.", remedy="Give the program's path as command=… instead.")
+    return _decode(host, "the host part")
+
+
+def _set(env: dict[str, str], text: str) -> None:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ConfigError("An env of the stdio:// endpoint isn't NAME=value.", remedy="Write = as %3D.")
+    if sys.platform == "win32":
+        for known in [known for known in env if known.upper() == name.upper()]:
+            del env[known]
+    env[name] = value
+
+
+def _decode(raw: str, what: str) -> str:
+    if _BAD_ESCAPE.search(raw):
+        raise ConfigError(f"In the stdio:// endpoint, {what} has a % without two hex digits.", remedy="Write % as %25.")
+    try:
+        data = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), raw.encode())
+        return data.decode()
+    except UnicodeError:
+        # The cause would quote the bytes.
+        raise ConfigError(f"In the stdio:// endpoint, {what} isn't valid UTF-8.") from None
+
+
+def _is(text: str, word: str) -> bool:
+    # ASCII only: lower() alone would take look-alikes such as the Kelvin sign.
+    return text.isascii() and text.lower() == word

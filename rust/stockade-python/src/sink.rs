@@ -1,0 +1,64 @@
+//! Where stderr goes: a Python callable, a path or a descriptor.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::{BorrowedFd, RawFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use stockade::Sink;
+
+/// Set when the interpreter is about to end: no thread may enter it any more.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn silence() {
+    SILENT.store(true, Ordering::Release);
+}
+
+/// The core's sink for what Python gave.
+pub(crate) fn make(sink: &Bound<'_, PyAny>) -> PyResult<Sink> {
+    if sink.is_none() {
+        return Ok(Sink::None);
+    }
+    if sink.is_callable() {
+        return Ok(lines(sink.clone().unbind()));
+    }
+    if let Ok(fd) = sink.extract::<RawFd>() {
+        return Ok(Sink::File(duplicate(fd)?));
+    }
+    let path: PathBuf = sink.extract()?;
+    // With the GIL released: the file system may be slow.
+    let file = sink
+        .py()
+        .detach(|| OpenOptions::new().append(true).create(true).open(path))?;
+    Ok(Sink::File(file))
+}
+
+fn duplicate(fd: RawFd) -> PyResult<File> {
+    if fd < 0 {
+        return Err(std::io::Error::from_raw_os_error(libc::EBADF).into());
+    }
+    // SAFETY: the number is borrowed for this call only, which fails where nothing is open under it.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    Ok(borrowed.try_clone_to_owned()?.into())
+}
+
+fn lines(callable: Py<PyAny>) -> Sink {
+    let mut callable = Some(callable);
+    Sink::Lines(Box::new(move |lines: &[Vec<u8>]| {
+        if SILENT.load(Ordering::Acquire) {
+            // A reference can't be given back without the interpreter: it is leaked, at the end of the process.
+            std::mem::forget(callable.take());
+            return;
+        }
+        Python::try_attach(|py| {
+            let Some(callable) = &callable else { return };
+            let delivered = PyList::new(py, lines.iter().map(|line| PyBytes::new(py, line)))
+                .and_then(|batch| callable.call1(py, (batch,)));
+            if let Err(error) = delivered {
+                error.write_unraisable(py, Some(callable.bind(py)));
+            }
+        });
+    }))
+}

@@ -1,0 +1,87 @@
+//! `stockade run`: a server on this process's own stdin, stdout and stderr, without an interpreter beside it.
+
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use crate::command::Server;
+use crate::launch::{Plan, Started, Stdio, os_error, start};
+use crate::runtime::runtime;
+use crate::signals::AllBlocked;
+use crate::tree::protocol::CONTROL;
+use crate::tree::session::find;
+use crate::{Error, fork};
+
+/// Starts the server, then becomes its front by exec: it passes signals on, ends with the server's status (128 + n for
+/// signal n), and its own death, whatever the way, ends the tree. Returns only when that failed; no server runs then.
+///
+/// To be called where no other thread of this process is needed any more.
+pub fn run(server: &Server) -> Error {
+    match prepare(server) {
+        Ok(started) => become_front(&started),
+        Err(error) => error,
+    }
+}
+
+fn prepare(server: &Server) -> Result<Started, Error> {
+    let environment = server.environment(std::env::vars_os());
+    let command = find(server, &environment)?;
+    let plan = Plan::new(&command, &environment)?;
+    open_missing_stdio()?;
+    let ground = &runtime()?.ground;
+    // The front takes what comes meanwhile.
+    std::mem::forget(AllBlocked::new());
+    // SAFETY: the three are open, since what was missing has just been opened, and nobody closes them.
+    let [stdin, stdout, stderr] = [0, 1, 2].map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
+    start(&plan, &Stdio { stdin, stdout, stderr }, ground, false)
+}
+
+/// A parent may have closed some of them: the server gets /dev/null there, as it would from a shell.
+fn open_missing_stdio() -> Result<(), Error> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    for fd in 0..3 {
+        // SAFETY: asks about a number, whatever it is.
+        if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+            let null = openat(CWD, c"/dev/null", OFlags::RDWR, Mode::empty())
+                .map_err(|errno| os_error("open", errno))?;
+            // The lowest free number, which is this one.
+            std::mem::forget(null);
+        }
+    }
+    Ok(())
+}
+
+fn become_front(started: &Started) -> Error {
+    let ground = match runtime() {
+        Ok(runtime) => &runtime.ground,
+        Err(error) => return error,
+    };
+    let errno = fork::guarded(|_| {
+        // SAFETY: system calls on numbers, on constants and on arrays that live until they return. Only descriptors that
+        // the new program must not have are marked.
+        unsafe {
+            if libc::dup2(started.control.as_raw_fd(), CONTROL) < 0 {
+                return rustix::io::Errno::from_io_error(&std::io::Error::last_os_error());
+            }
+            // Everything but the socket and stdout, stderr included: the server has its own copy.
+            if libc::syscall(libc::SYS_close_range, 2, c_int::MAX, libc::CLOSE_RANGE_CLOEXEC) != 0 {
+                for fd in 2..1024 {
+                    libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
+                }
+            }
+            libc::chdir(c"/".as_ptr());
+            let argv = [c"stockade".as_ptr(), c"run".as_ptr(), std::ptr::null()];
+            let environment = [std::ptr::null::<libc::c_char>()];
+            libc::syscall(
+                libc::SYS_execveat,
+                ground.program(),
+                c"".as_ptr(),
+                argv.as_ptr(),
+                environment.as_ptr(),
+                libc::AT_EMPTY_PATH,
+            );
+        }
+        rustix::io::Errno::from_io_error(&std::io::Error::last_os_error())
+    });
+    // The socket's end, when `started` goes, ends the server.
+    os_error("execveat", errno.unwrap_or(rustix::io::Errno::IO))
+}

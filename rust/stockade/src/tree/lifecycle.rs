@@ -1,0 +1,464 @@
+//! What happens to a server from its start to its end: decisions only, no system calls.
+//!
+//! Inputs are what was asked for, what the operating system told and that a deadline passed; the answers are actions
+//! for the reactor. So every path can be tested without a process.
+
+use std::time::{Duration, Instant};
+
+/// How an end goes: each wait is at most so long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shutdown {
+    /// After stdin was closed, for the server to end by itself.
+    pub close_grace: Duration,
+    /// After SIGTERM to the tree.
+    pub terminate_grace: Duration,
+    /// After SIGKILL to the tree, for the kernel to have done it.
+    pub kill_wait: Duration,
+    /// Don't kill what is left of the tree when the server itself has ended.
+    pub leave_descendants: bool,
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        let wait = Duration::from_secs(2);
+        Shutdown { close_grace: wait, terminate_grace: wait, kill_wait: wait, leave_descendants: false }
+    }
+}
+
+/// What ended the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndedBy {
+    /// It ended by itself, unasked.
+    Exit,
+    /// It ended when its stdin was closed.
+    Close,
+    /// SIGTERM was needed.
+    Terminate,
+    /// SIGKILL was needed, or asked for.
+    Kill,
+    /// It passed a limit.
+    Limit,
+}
+
+impl EndedBy {
+    /// Its stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EndedBy::Exit => "exit",
+            EndedBy::Close => "close",
+            EndedBy::Terminate => "terminate",
+            EndedBy::Kill => "kill",
+            EndedBy::Limit => "limit",
+        }
+    }
+}
+
+/// How the server's own process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exit {
+    /// As of wait(2).
+    pub(crate) status: i32,
+    pub(crate) user: Duration,
+    pub(crate) system: Duration,
+}
+
+/// Why the executor ends a server on its own account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    FrameTooLong,
+    Panic,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// Somebody wants it to end.
+    Close(Shutdown),
+    /// Somebody wants it dead.
+    Kill,
+    /// It can't go on.
+    Fail(Fault),
+    /// Its process has ended.
+    Exited(Exit),
+    /// Its process was stopped or continued.
+    Stopped(bool),
+    /// While killing: so many are still there.
+    Left(u32),
+    /// The tree is gone (or left alone); so many descendants were killed.
+    Empty(u32),
+    /// Whoever owns the tree was killed: no more news will come.
+    OwnerGone,
+    /// stderr has come to its end.
+    StderrEnded,
+    /// stderr has ended and its sink has all of it.
+    Drained,
+    /// The deadline has passed.
+    Deadline,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Close stdin once what was accepted is written.
+    CloseStdin,
+    /// Close stdin now, written or not.
+    DropStdin,
+    /// Read stdout to its end and drop it.
+    DrainStdout,
+    /// Tell the tree's owner whether to leave descendants alone.
+    SetLeave(bool),
+    /// SIGTERM to the tree.
+    Terminate,
+    /// SIGKILL to the tree.
+    KillTree,
+    /// The exit status is known.
+    TellExited,
+    /// No more of stdout will come than what is in the pipe.
+    EndStdout,
+    /// Read no more of stderr.
+    EndStderr,
+    /// The report can be made.
+    Finish,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// stdin was closed.
+    Grace,
+    /// SIGTERM was sent.
+    Terminating,
+    /// SIGKILL was sent, or the server has ended and its descendants are being killed.
+    Emptying,
+    /// Only what is left in stderr is waited for.
+    Draining,
+    Ended,
+}
+
+/// How long the rest of stderr is waited for when the tree is gone. Only somebody who left the tree can still hold it.
+const DRAIN: Duration = Duration::from_millis(250);
+/// How long a slow sink is waited for after that.
+const SINK_WAIT: Duration = Duration::from_secs(1);
+
+/// One server's life.
+#[derive(Debug, Clone)]
+pub(crate) struct Lifecycle {
+    phase: Phase,
+    shutdown: Shutdown,
+    deadline: Option<Instant>,
+    stderr_ended: bool,
+    drained: bool,
+    pub(crate) ended_by: EndedBy,
+    pub(crate) exit: Option<Exit>,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) stopped: bool,
+    pub(crate) owner_killed: bool,
+    pub(crate) descendants_killed: u32,
+    /// Still there when the wait for them ended.
+    pub(crate) unkillable: u32,
+    left: u32,
+    tree_gone: bool,
+}
+
+impl Lifecycle {
+    /// A running server with the waits that apply when nobody says others.
+    pub(crate) fn new(shutdown: Shutdown) -> Self {
+        Lifecycle {
+            phase: Phase::Running,
+            shutdown,
+            deadline: None,
+            stderr_ended: false,
+            drained: false,
+            ended_by: EndedBy::Exit,
+            exit: None,
+            fault: None,
+            stopped: false,
+            owner_killed: false,
+            descendants_killed: 0,
+            unkillable: 0,
+            left: 0,
+            tree_gone: false,
+        }
+    }
+
+    /// When [`Input::Deadline`] is due.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    #[cfg(test)]
+    pub(crate) fn ended(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    /// Takes what happened; says what to do, in this order.
+    pub(crate) fn handle(&mut self, input: Input, now: Instant) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if self.phase == Phase::Ended {
+            return actions;
+        }
+        match input {
+            Input::Close(shutdown) => self.close(shutdown, now, &mut actions),
+            Input::Kill => self.kill(now, &mut actions),
+            Input::Fail(fault) => {
+                self.fault.get_or_insert(fault);
+                if self.phase == Phase::Running {
+                    actions.extend([Action::DropStdin, Action::DrainStdout]);
+                }
+                self.kill(now, &mut actions);
+            }
+            Input::Exited(exit) => self.exited(exit, now, &mut actions),
+            Input::Stopped(stopped) => self.stopped = stopped,
+            Input::Left(count) => self.left = count,
+            Input::Empty(killed) => {
+                self.descendants_killed = killed;
+                self.tree_is_gone(now, &mut actions);
+            }
+            Input::OwnerGone => {
+                if !self.tree_gone {
+                    self.owner_killed = true;
+                    self.tree_is_gone(now, &mut actions);
+                }
+            }
+            Input::StderrEnded => {
+                self.stderr_ended = true;
+                if self.phase == Phase::Draining {
+                    self.deadline = Some(now + SINK_WAIT);
+                }
+            }
+            Input::Drained => {
+                self.drained = true;
+                if self.phase == Phase::Draining {
+                    self.finish(&mut actions);
+                }
+            }
+            Input::Deadline => {
+                if self.deadline.is_some_and(|deadline| now >= deadline) {
+                    self.deadline_passed(now, &mut actions);
+                }
+            }
+        }
+        actions
+    }
+
+    fn close(&mut self, shutdown: Shutdown, now: Instant, actions: &mut Vec<Action>) {
+        if self.phase == Phase::Running {
+            self.shutdown = shutdown;
+            self.phase = Phase::Grace;
+            self.deadline = Some(now + shutdown.close_grace);
+            actions.extend([Action::SetLeave(shutdown.leave_descendants), Action::CloseStdin, Action::DrainStdout]);
+            return;
+        }
+        // Once more: only faster.
+        let mine = &mut self.shutdown;
+        mine.close_grace = mine.close_grace.min(shutdown.close_grace);
+        mine.terminate_grace = mine.terminate_grace.min(shutdown.terminate_grace);
+        mine.kill_wait = mine.kill_wait.min(shutdown.kill_wait);
+        let wait = match self.phase {
+            Phase::Grace => mine.close_grace,
+            Phase::Terminating => mine.terminate_grace,
+            Phase::Emptying => mine.kill_wait,
+            _ => return,
+        };
+        self.deadline = self.deadline.map(|deadline| deadline.min(now + wait));
+        if self.exit.is_some() {
+            // It ended by itself before; what is left of its output isn't wanted any more.
+            actions.extend([Action::DropStdin, Action::DrainStdout]);
+        }
+    }
+
+    fn kill(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        if matches!(self.phase, Phase::Running | Phase::Grace | Phase::Terminating) {
+            self.phase = Phase::Emptying;
+            self.deadline = Some(now + self.shutdown.kill_wait);
+            if self.exit.is_none() {
+                self.ended_by = EndedBy::Kill;
+            }
+            actions.extend([Action::DropStdin, Action::KillTree]);
+        }
+    }
+
+    fn exited(&mut self, exit: Exit, now: Instant, actions: &mut Vec<Action>) {
+        self.exit = Some(exit);
+        match self.phase {
+            Phase::Running => self.ended_by = EndedBy::Exit,
+            Phase::Grace => self.ended_by = EndedBy::Close,
+            Phase::Terminating => self.ended_by = EndedBy::Terminate,
+            _ => {}
+        }
+        if self.phase != Phase::Emptying {
+            // The owner kills what is left, or lets it be, without being told.
+            self.phase = Phase::Emptying;
+            self.deadline = Some(now + self.shutdown.kill_wait);
+            actions.push(Action::DropStdin);
+        }
+        actions.push(Action::TellExited);
+    }
+
+    fn tree_is_gone(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        self.tree_gone = true;
+        self.phase = Phase::Draining;
+        self.deadline = Some(now + if self.stderr_ended { SINK_WAIT } else { DRAIN });
+        actions.extend([Action::DropStdin, Action::EndStdout]);
+        if self.drained {
+            self.finish(actions);
+        }
+    }
+
+    fn deadline_passed(&mut self, now: Instant, actions: &mut Vec<Action>) {
+        match self.phase {
+            Phase::Grace => {
+                self.phase = Phase::Terminating;
+                self.deadline = Some(now + self.shutdown.terminate_grace);
+                actions.extend([Action::DropStdin, Action::Terminate]);
+            }
+            Phase::Terminating => self.kill(now, actions),
+            Phase::Emptying => {
+                // The kernel hasn't done it. The owner goes on; nobody waits for it any longer.
+                self.unkillable = self.left.max(u32::from(self.exit.is_none()));
+                self.tree_is_gone(now, actions);
+            }
+            Phase::Draining if !self.stderr_ended => {
+                self.stderr_ended = true;
+                self.deadline = Some(now + SINK_WAIT);
+                actions.push(Action::EndStderr);
+            }
+            Phase::Draining => self.finish(actions),
+            Phase::Running | Phase::Ended => self.deadline = None,
+        }
+    }
+
+    fn finish(&mut self, actions: &mut Vec<Action>) {
+        self.phase = Phase::Ended;
+        self.deadline = None;
+        actions.push(Action::Finish);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXIT: Exit = Exit { status: 0, user: Duration::ZERO, system: Duration::ZERO };
+
+    fn shutdown() -> Shutdown {
+        Shutdown {
+            close_grace: Duration::from_secs(1),
+            terminate_grace: Duration::from_secs(2),
+            kill_wait: Duration::from_secs(3),
+            leave_descendants: false,
+        }
+    }
+
+    #[test]
+    fn a_polite_server_is_neither_terminated_nor_killed() {
+        let start = Instant::now();
+        let mut life = Lifecycle::new(shutdown());
+        let first = life.handle(Input::Close(shutdown()), start);
+        assert_eq!(first, [Action::SetLeave(false), Action::CloseStdin, Action::DrainStdout]);
+        assert!(life.handle(Input::Exited(EXIT), start).contains(&Action::TellExited));
+        assert!(life.handle(Input::Empty(0), start).contains(&Action::EndStdout));
+        assert_eq!(life.handle(Input::Drained, start), [Action::Finish]);
+        assert_eq!((life.ended_by, life.unkillable), (EndedBy::Close, 0));
+    }
+
+    #[test]
+    fn a_deaf_server_is_terminated_then_killed_then_given_up() {
+        let start = Instant::now();
+        let mut life = Lifecycle::new(shutdown());
+        life.handle(Input::Close(shutdown()), start);
+        assert_eq!(life.deadline(), Some(start + Duration::from_secs(1)));
+        let at = start + Duration::from_secs(1);
+        assert_eq!(life.handle(Input::Deadline, at), [Action::DropStdin, Action::Terminate]);
+        let at = at + Duration::from_secs(2);
+        assert_eq!(life.handle(Input::Deadline, at), [Action::DropStdin, Action::KillTree]);
+        life.handle(Input::Left(2), at);
+        let at = at + Duration::from_secs(3);
+        assert!(life.handle(Input::Deadline, at).contains(&Action::EndStdout));
+        let at = at + DRAIN;
+        assert_eq!(life.handle(Input::Deadline, at), [Action::EndStderr]);
+        assert_eq!(life.handle(Input::Deadline, at + SINK_WAIT), [Action::Finish]);
+        assert_eq!((life.ended_by, life.unkillable), (EndedBy::Kill, 2));
+    }
+
+    #[test]
+    fn a_deadline_that_has_not_passed_changes_nothing() {
+        let start = Instant::now();
+        let mut life = Lifecycle::new(shutdown());
+        life.handle(Input::Close(shutdown()), start);
+        assert_eq!(life.handle(Input::Deadline, start), []);
+    }
+
+    #[test]
+    fn a_second_close_only_makes_it_faster() {
+        let start = Instant::now();
+        let mut life = Lifecycle::new(shutdown());
+        life.handle(Input::Close(shutdown()), start);
+        let slower = Shutdown { close_grace: Duration::from_secs(60), ..shutdown() };
+        assert_eq!(life.handle(Input::Close(slower), start), []);
+        assert_eq!(life.deadline(), Some(start + Duration::from_secs(1)));
+        let faster = Shutdown { close_grace: Duration::ZERO, ..shutdown() };
+        life.handle(Input::Close(faster), start);
+        assert_eq!(life.handle(Input::Deadline, start), [Action::DropStdin, Action::Terminate]);
+    }
+
+    #[test]
+    fn an_unasked_exit_keeps_stdout_for_its_reader() {
+        let start = Instant::now();
+        let mut life = Lifecycle::new(shutdown());
+        let actions = life.handle(Input::Exited(EXIT), start);
+        assert!(!actions.contains(&Action::DrainStdout));
+        life.handle(Input::Empty(1), start);
+        life.handle(Input::Drained, start);
+        assert!(life.ended());
+        assert_eq!((life.ended_by, life.descendants_killed), (EndedBy::Exit, 1));
+    }
+
+    #[test]
+    fn a_killed_owner_is_not_waited_for() {
+        let start = Instant::now();
+        let mut life = Lifecycle::new(shutdown());
+        assert!(life.handle(Input::OwnerGone, start).contains(&Action::EndStdout));
+        assert_eq!(life.handle(Input::Drained, start), [Action::Finish]);
+        assert!(life.owner_killed && life.exit.is_none());
+    }
+
+    #[test]
+    fn kill_during_the_grace_skips_the_rest() {
+        let start = Instant::now();
+        let mut life = Lifecycle::new(shutdown());
+        life.handle(Input::Close(shutdown()), start);
+        assert!(life.handle(Input::Kill, start).contains(&Action::KillTree));
+        assert_eq!(life.handle(Input::Kill, start), []);
+        assert_eq!(life.ended_by, EndedBy::Kill);
+    }
+
+    proptest::proptest! {
+        /// Whatever comes in whatever order: passing time alone ends it, within the sum of the waits, and then nothing
+        /// happens any more.
+        #[test]
+        fn every_closed_server_ends_within_its_waits(inputs in proptest::collection::vec(0usize..8, 0..20)) {
+            let start = Instant::now();
+            let mut life = Lifecycle::new(shutdown());
+            let all = [
+                Input::Close(shutdown()), Input::Kill, Input::Fail(Fault::Panic), Input::Exited(EXIT),
+                Input::Stopped(true), Input::Left(1), Input::Empty(0), Input::OwnerGone,
+            ];
+            for input in inputs {
+                life.handle(all[input], start);
+            }
+            life.handle(Input::Close(shutdown()), start);
+            let mut now = start;
+            for _ in 0..7 {
+                if let Some(deadline) = life.deadline() {
+                    now = now.max(deadline);
+                    life.handle(Input::Deadline, now);
+                }
+            }
+            proptest::prop_assert!(life.ended());
+            proptest::prop_assert!(now <= start + Duration::from_secs(6) + DRAIN + SINK_WAIT);
+            proptest::prop_assert_eq!(life.handle(Input::Kill, now), vec![]);
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! The one thread that serves all sessions: stderr into the rings, news from the supervisors, stdin's queues, deadlines.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::fork::HostFd;
+use crate::launch::os_error;
+use crate::signals::spawn_thread;
+use crate::tree::control::{Heard, hear, tell};
+use crate::tree::lifecycle::{Action, Exit, Fault, Input};
+use crate::tree::outlet::Flushed;
+use crate::tree::poller::{Interest, Poller};
+use crate::tree::protocol::{self, Event, Request};
+use crate::tree::session::Core;
+use crate::tree::watchers::Moment;
+use crate::wake::make_fds;
+use crate::{Error, lock};
+
+/// Which descriptor of a session an event is about; the rest of the token is the session's number.
+#[derive(Clone, Copy)]
+enum Source {
+    Control,
+    Stderr,
+    Stdin,
+    Stdout,
+}
+
+const SOURCES: u64 = 4;
+/// The token of the reactor's own descriptor.
+const INBOX: u64 = u64::MAX;
+/// Reads of one stderr before others get their turn.
+const STDERR_READS: usize = 8;
+/// A supervisor is about to exit when its socket ends: how often it is looked at until it has.
+const REAP_INTERVAL: Duration = Duration::from_millis(1);
+
+fn token(id: u64, source: Source) -> u64 {
+    id * SOURCES + source as u64
+}
+
+enum Command {
+    Adopt(Arc<Core>),
+    Input(u64, Input),
+    Flush(u64),
+}
+
+pub(crate) struct Reactor {
+    poller: Poller,
+    inbox: Mutex<Inbox>,
+    bell: (HostFd, Option<HostFd>),
+    /// Sessions that haven't ended, for everybody to see.
+    live: Mutex<HashMap<u64, Arc<Core>>>,
+    next_id: AtomicU64,
+}
+
+#[derive(Default)]
+struct Inbox {
+    commands: Vec<Command>,
+    running: bool,
+}
+
+impl Reactor {
+    pub(crate) fn new() -> Result<Reactor, Error> {
+        let poller = Poller::new().map_err(|errno| os_error("epoll_create", errno))?;
+        let bell = make_fds().map_err(|errno| os_error("eventfd", errno))?;
+        poller.watch(&bell.0, INBOX, Interest::Readable).map_err(|errno| os_error("epoll_ctl", errno))?;
+        Ok(Reactor {
+            poller,
+            inbox: Mutex::default(),
+            bell,
+            live: Mutex::default(),
+            next_id: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Starts the thread where there is none yet: before a server that would need it.
+    pub(crate) fn ensure_running(&'static self) -> Result<(), Error> {
+        let mut inbox = lock(&self.inbox);
+        if !inbox.running {
+            spawn_thread("stockade", move || Loop::new(self).run())
+                .map_err(|error| os_error("pthread_create", Errno::from_io_error(&error).unwrap_or(Errno::AGAIN)))?;
+            inbox.running = true;
+        }
+        Ok(())
+    }
+
+    /// Serves a session from now on, until it has ended.
+    pub(crate) fn adopt(&self, core: &Arc<Core>) {
+        lock(&self.live).insert(core.id, Arc::clone(core));
+        self.tell(Command::Adopt(Arc::clone(core)));
+    }
+
+    pub(crate) fn post(&self, id: u64, input: Input) {
+        self.tell(Command::Input(id, input));
+    }
+
+    pub(crate) fn flush(&self, id: u64) {
+        self.tell(Command::Flush(id));
+    }
+
+    fn tell(&self, command: Command) {
+        let mut inbox = lock(&self.inbox);
+        inbox.commands.push(command);
+        if inbox.commands.len() > 1 {
+            return;
+        }
+        let fd = self.bell.1.as_ref().unwrap_or(&self.bell.0);
+        while rustix::io::write(fd, &1u64.to_ne_bytes()) == Err(Errno::INTR) {}
+    }
+
+    pub(crate) fn live(&self) -> usize {
+        lock(&self.live).len()
+    }
+
+    pub(crate) fn sessions(&self) -> Vec<Arc<Core>> {
+        lock(&self.live).values().cloned().collect()
+    }
+}
+
+/// A session as the thread sees it.
+struct Served {
+    core: Arc<Core>,
+    /// The supervisor's last word: how many descendants it killed.
+    empty: Option<u32>,
+    /// Its socket has ended.
+    control_over: bool,
+    reaped: bool,
+}
+
+struct Loop {
+    reactor: &'static Reactor,
+    sessions: HashMap<u64, Served>,
+    deadlines: BinaryHeap<Reverse<(Instant, u64)>>,
+    /// Sessions whose supervisor is about to exit.
+    to_reap: Vec<u64>,
+    /// For bytes that nobody wants.
+    scratch: Vec<u8>,
+}
+
+impl Loop {
+    fn new(reactor: &'static Reactor) -> Self {
+        Loop {
+            reactor,
+            sessions: HashMap::new(),
+            deadlines: BinaryHeap::new(),
+            to_reap: Vec::new(),
+            scratch: vec![0; 64 * 1024],
+        }
+    }
+
+    fn run(mut self) {
+        loop {
+            let timeout = self.timeout(Instant::now());
+            let Ok(tokens) = self.reactor.poller.ready(timeout) else {
+                // Can't happen with a valid descriptor; without it nothing can be served, and a spin would help nobody.
+                std::thread::sleep(REAP_INTERVAL);
+                continue;
+            };
+            for ready in tokens {
+                if ready == INBOX {
+                    let mut buffer = [0u8; 64];
+                    while matches!(rustix::io::read(&self.reactor.bell.0, &mut buffer), Ok(64) | Err(Errno::INTR)) {}
+                } else {
+                    self.guarded(ready / SOURCES, |me, id| me.serve(id, ready % SOURCES));
+                }
+            }
+            // Also without its token: commands may have come since.
+            let commands = std::mem::take(&mut lock(&self.reactor.inbox).commands);
+            for command in commands {
+                self.obey(command);
+            }
+            for id in std::mem::take(&mut self.to_reap) {
+                self.guarded(id, Loop::reap);
+            }
+            self.meet_deadlines();
+        }
+    }
+
+    fn timeout(&self, now: Instant) -> Option<Duration> {
+        let next = self.deadlines.peek().map(|Reverse((at, _))| at.saturating_duration_since(now));
+        if self.to_reap.is_empty() { next } else { Some(next.map_or(REAP_INTERVAL, |next| next.min(REAP_INTERVAL))) }
+    }
+
+    /// Runs one step of one session. A panic ends that session with an error, and no other.
+    fn guarded(&mut self, id: u64, step: impl FnOnce(&mut Self, u64)) {
+        let result = catch_unwind(AssertUnwindSafe(|| step(self, id)));
+        if result.is_err() {
+            let again = catch_unwind(AssertUnwindSafe(|| self.input(id, Input::Fail(Fault::Panic))));
+            if again.is_err()
+                && let Some(served) = self.sessions.get(&id)
+            {
+                tell(&served.core.started.control, Request { kind: protocol::KILL, ..Request::default() });
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Adopt(core) => {
+                let id = core.id;
+                let served = Served { core, empty: None, control_over: false, reaped: false };
+                self.sessions.insert(id, served);
+                self.guarded(id, Loop::adopt);
+            }
+            Command::Input(id, input) => self.guarded(id, |me, id| me.input(id, input)),
+            Command::Flush(id) => self.guarded(id, Loop::flush),
+        }
+    }
+
+    fn adopt(&mut self, id: u64) {
+        let Some(served) = self.sessions.get(&id) else { return };
+        let core = Arc::clone(&served.core);
+        let poller = &self.reactor.poller;
+        let mut watched = poller.watch(&core.started.control, token(id, Source::Control), Interest::Readable).is_ok();
+        if let Some(fd) = &*lock(&core.stderr_fd) {
+            watched &= poller.watch(fd, token(id, Source::Stderr), Interest::Readable).is_ok();
+        }
+        core.note_start();
+        if !watched {
+            // Out of kernel memory or watches: a server that can't be served must not run.
+            self.input(id, Input::Fail(Fault::Panic));
+        }
+    }
+
+    fn serve(&mut self, id: u64, source: u64) {
+        let Some(served) = self.sessions.get(&id) else { return };
+        let core = Arc::clone(&served.core);
+        #[cfg(feature = "faults")]
+        assert!(!core.panic_next.swap(false, Ordering::AcqRel), "injected");
+        match source {
+            s if s == Source::Control as u64 => self.hear(id, &core),
+            s if s == Source::Stderr as u64 => self.read_stderr(id, &core),
+            s if s == Source::Stdin as u64 => self.flush(id),
+            _ => self.drop_stdout(&core),
+        }
+    }
+
+    fn hear(&mut self, id: u64, core: &Arc<Core>) {
+        loop {
+            match hear(&core.started.control) {
+                Heard::Event(event) => self.event(id, &event),
+                Heard::Nothing => return,
+                Heard::End => {
+                    self.reactor.poller.unwatch(&core.started.control);
+                    if let Some(served) = self.sessions.get_mut(&id) {
+                        served.control_over = true;
+                    }
+                    self.reap(id);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, id: u64, event: &Event) {
+        match event.kind {
+            protocol::EXITED => {
+                let exit = Exit {
+                    status: event.status,
+                    user: Duration::from_micros(event.user_us),
+                    system: Duration::from_micros(event.system_us),
+                };
+                self.input(id, Input::Exited(exit));
+            }
+            protocol::STOPPED => self.input(id, Input::Stopped(event.count != 0)),
+            protocol::LEFT => self.input(id, Input::Left(event.count)),
+            protocol::EMPTY => {
+                if let Some(served) = self.sessions.get_mut(&id) {
+                    served.empty = Some(event.count);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The supervisor's socket has ended: takes its exit status, so that no zombie is left. The tree counts as gone only
+    /// then.
+    fn reap(&mut self, id: u64) {
+        let Some(served) = self.sessions.get_mut(&id) else { return };
+        if served.reaped {
+            return;
+        }
+        // SAFETY: takes a null pointer for a status that isn't wanted.
+        let result = unsafe { libc::waitpid(served.core.started.supervisor, std::ptr::null_mut(), libc::WNOHANG) };
+        if result == 0 {
+            self.to_reap.push(id);
+            return;
+        }
+        // Done, or somebody else of this process has waited for any child.
+        served.reaped = true;
+        let input = served.empty.map_or(Input::OwnerGone, Input::Empty);
+        self.input(id, input);
+        self.forget_if_over(id);
+    }
+
+    fn read_stderr(&mut self, id: u64, core: &Arc<Core>) {
+        let held = lock(&core.stderr_fd);
+        let Some(fd) = held.as_ref() else { return };
+        let mut over = false;
+        for _ in 0..STDERR_READS {
+            match lock(&core.stderr).fill(|room| rustix::io::read(fd, room)) {
+                Ok(0) => over = true,
+                Ok(_) | Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => {}
+                Err(_) => over = true,
+            }
+            break;
+        }
+        drop(held);
+        core.sink.kick(core);
+        if over {
+            self.end_stderr(id);
+        }
+    }
+
+    fn end_stderr(&mut self, id: u64) {
+        let Some(core) = self.core(id) else { return };
+        if let Some(fd) = lock(&core.stderr_fd).take() {
+            self.reactor.poller.unwatch(&fd);
+            // Its last line may have no newline.
+            let _ = lock(&core.stderr).fill(|_| Ok::<_, Errno>(0));
+            self.input(id, Input::StderrEnded);
+            core.sink.finish(&core);
+        }
+    }
+
+    fn flush(&mut self, id: u64) {
+        let Some(core) = self.core(id) else { return };
+        let mut outlet = lock(&core.outlet);
+        let Some(fd) = outlet.fd() else { return };
+        self.reactor.poller.unwatch(fd);
+        let flushed = outlet.flush();
+        if let (Flushed::Some { .. }, Some(fd)) = (&flushed, outlet.fd()) {
+            let _ = self.reactor.poller.watch(fd, token(id, Source::Stdin), Interest::Writable);
+        }
+        drop(outlet);
+        if flushed != (Flushed::Some { room: false }) {
+            core.wake(Moment::Writable);
+        }
+    }
+
+    fn drop_stdout(&mut self, core: &Arc<Core>) {
+        if let Some(fd) = core.stdout_fd()
+            && core.drop_stdout(&mut self.scratch)
+        {
+            self.reactor.poller.unwatch(&*fd);
+        }
+    }
+
+    fn core(&self, id: u64) -> Option<Arc<Core>> {
+        self.sessions.get(&id).map(|served| Arc::clone(&served.core))
+    }
+
+    fn input(&mut self, id: u64, input: Input) {
+        let Some(core) = self.core(id) else { return };
+        let now = Instant::now();
+        let (actions, before, deadline) = core.with_state(|state| {
+            let before = state.life.deadline();
+            (state.life.handle(input, now), before, state.life.deadline())
+        });
+        if let Some(deadline) = deadline
+            && Some(deadline) != before
+        {
+            self.deadlines.push(Reverse((deadline, id)));
+        }
+        for action in actions {
+            self.act(id, &core, action);
+        }
+    }
+
+    fn act(&mut self, id: u64, core: &Arc<Core>, action: Action) {
+        let say = |kind, flag| tell(&core.started.control, Request { kind, flag, ..Request::default() });
+        let poller = &self.reactor.poller;
+        match action {
+            Action::SetLeave(leave) => say(protocol::LEAVE, u32::from(leave)),
+            Action::Terminate => say(protocol::TERMINATE, 0),
+            Action::KillTree => say(protocol::KILL, 0),
+            Action::CloseStdin | Action::DropStdin => {
+                let mut outlet = lock(&core.outlet);
+                if let Some(fd) = outlet.fd() {
+                    poller.unwatch(fd);
+                }
+                if action == Action::DropStdin {
+                    outlet.drop_now();
+                } else if !outlet.close_when_flushed()
+                    && let Some(fd) = outlet.fd()
+                {
+                    let _ = poller.watch(fd, token(id, Source::Stdin), Interest::Writable);
+                }
+                drop(outlet);
+                core.wake(Moment::Writable);
+            }
+            Action::DrainStdout => {
+                if let Some(fd) = core.start_dropping_stdout() {
+                    let _ = poller.watch(&*fd, token(id, Source::Stdout), Interest::Readable);
+                }
+                core.wake(Moment::Readable);
+            }
+            Action::EndStdout => {
+                if let Some(fd) = core.end_stdout() {
+                    poller.unwatch(&*fd);
+                }
+                core.wake(Moment::Readable);
+            }
+            Action::EndStderr => self.end_stderr(id),
+            Action::TellExited => {
+                core.note_exit();
+                core.wake(Moment::Exited);
+            }
+            Action::Finish => {
+                if let Some(fd) = lock(&core.stderr_fd).take() {
+                    poller.unwatch(&fd);
+                }
+                lock(&self.reactor.live).remove(&id);
+                core.finish();
+                self.forget_if_over(id);
+            }
+        }
+    }
+
+    /// A session is served until it has ended and its supervisor is gone: an unkillable tree keeps it here.
+    fn forget_if_over(&mut self, id: u64) {
+        if self.sessions.get(&id).is_some_and(|served| served.reaped && served.core.ended()) {
+            self.sessions.remove(&id);
+        }
+    }
+
+    fn meet_deadlines(&mut self) {
+        let now = Instant::now();
+        while let Some(Reverse((at, id))) = self.deadlines.peek().copied()
+            && at <= now
+        {
+            self.deadlines.pop();
+            self.guarded(id, |me, id| me.input(id, Input::Deadline));
+        }
+    }
+}

@@ -1,0 +1,544 @@
+//! A session: one launched server as its user sees it.
+
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use crate::command::{Environment, OsFileSystem, ResolvedCommand, Server, resolve};
+use crate::fork::{self, HostFd};
+use crate::frames::{Frame, FrameReader};
+use crate::launch::pipes::Pipes;
+use crate::launch::{Plan, Started, Stdio, os_error, start};
+use crate::runtime::{existing, runtime};
+use crate::stderr::{Ring, text};
+use crate::tree::lifecycle::{Fault, Input, Lifecycle, Shutdown};
+use crate::tree::outlet::{Outlet, Sent};
+use crate::tree::report::{self, Report};
+use crate::tree::sink::{Runner, Sink};
+use crate::tree::watchers::{Moment, Watchers, wake_all};
+use crate::wake::{Wake, Waker};
+use crate::{Error, ErrorKind, Stage, lock};
+
+/// The end of stderr that goes into a report.
+const TAIL_LINES: usize = 50;
+const TAIL_BYTES: usize = 16 * 1024;
+
+/// How a server is started and treated.
+pub struct Options {
+    /// Where its stderr goes besides the ring.
+    pub sink: Sink,
+    /// The longest frame in bytes.
+    pub max_frame_bytes: usize,
+    /// The waits of an end that nobody asked for, and of [`Session`]'s drop.
+    pub shutdown: Shutdown,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { sink: Sink::None, max_frame_bytes: 64 * 1024 * 1024, shutdown: Shutdown::default() }
+    }
+}
+
+/// What [`Session::receive`] found.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Received {
+    /// A frame.
+    Frame(Frame),
+    /// Nothing now.
+    Nothing,
+    /// stdout has come to its end, and everything was read.
+    End,
+}
+
+/// What the session shares with the thread that serves it.
+pub(crate) struct Core {
+    pub(crate) id: u64,
+    generation: u32,
+    pub(crate) started: Started,
+    command: ResolvedCommand,
+    start_time: Instant,
+    shutdown: Shutdown,
+    pub(crate) outlet: Mutex<Outlet>,
+    stdout: Mutex<Stdout>,
+    pub(crate) stderr: Mutex<Ring>,
+    /// Used by the serving thread alone.
+    pub(crate) stderr_fd: Mutex<Option<HostFd>>,
+    pub(crate) sink: Runner,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// The end was asked for; known at once, before the serving thread has heard of it.
+    closing: AtomicBool,
+    #[cfg(feature = "faults")]
+    pub(crate) panic_next: AtomicBool,
+}
+
+struct Stdout {
+    /// None once its end was read. Kept open by whoever watches it.
+    fd: Option<Arc<HostFd>>,
+    frames: FrameReader,
+    /// Nothing more will come than what is in the pipe, whoever else may hold it.
+    over: bool,
+    /// Nobody wants what comes.
+    dropped: bool,
+    too_long: bool,
+}
+
+pub(crate) struct State {
+    pub(crate) life: Lifecycle,
+    watchers: Watchers,
+    /// When its own process ended.
+    exit_time: Option<Instant>,
+    out_of_memory_before: Option<u64>,
+    report: Option<Report>,
+}
+
+/// One launched server and its process tree. Dropping it ends the server in the background.
+pub struct Session(Arc<Core>);
+
+pub(crate) fn internal(message: &str) -> Error {
+    Error::new(ErrorKind::Internal, "internal", Stage::Run, message)
+        .remedy("This is a defect of stockade: please report it.")
+}
+
+impl Session {
+    /// Finds the program and starts it. Blocks for as long as that takes.
+    pub fn launch(server: &Server, options: Options) -> Result<Session, Error> {
+        Self::launch_with(server, &server.environment(std::env::vars_os()), options)
+    }
+
+    /// The same with an environment that was composed before.
+    pub(crate) fn launch_with(server: &Server, environment: &Environment, options: Options) -> Result<Session, Error> {
+        let command = find(server, environment)?;
+        let runtime = runtime()?;
+        runtime.reactor.ensure_running()?;
+        let plan = Plan::new(&command, environment)?;
+        let Pipes { stdin, stdout, stderr, server: ends } =
+            Pipes::new().map_err(|errno| os_error("pipe2", errno))?;
+        let stdio = Stdio { stdin: ends.stdin.as_fd(), stdout: ends.stdout.as_fd(), stderr: ends.stderr.as_fd() };
+        let start_time = Instant::now();
+        let started = start(&plan, &stdio, &runtime.ground, options.shutdown.leave_descendants)?;
+        drop(ends);
+        let core = Arc::new(Core {
+            id: runtime.reactor.next_id(),
+            generation: fork::generation(),
+            started,
+            command,
+            start_time,
+            shutdown: options.shutdown,
+            outlet: Mutex::new(Outlet::new(stdin)),
+            stdout: Mutex::new(Stdout {
+                fd: Some(Arc::new(stdout)),
+                frames: FrameReader::new(options.max_frame_bytes),
+                over: false,
+                dropped: false,
+                too_long: false,
+            }),
+            stderr: Mutex::new(Ring::default()),
+            stderr_fd: Mutex::new(Some(stderr)),
+            sink: Runner::new(options.sink),
+            state: Mutex::new(State {
+                life: Lifecycle::new(options.shutdown),
+                watchers: Watchers::default(),
+                exit_time: None,
+                out_of_memory_before: None,
+                report: None,
+            }),
+            changed: Condvar::new(),
+            closing: AtomicBool::new(false),
+            #[cfg(feature = "faults")]
+            panic_next: AtomicBool::new(false),
+        });
+        runtime.reactor.adopt(&core);
+        Ok(Session(core))
+    }
+
+    /// The server's process id.
+    pub fn pid(&self) -> i32 {
+        self.0.started.pid
+    }
+
+    /// What was started, and how it was found.
+    pub fn command(&self) -> &ResolvedCommand {
+        &self.0.command
+    }
+
+    /// The exit status, or minus a signal, as soon as the server's own process has ended.
+    pub fn returncode(&self) -> Result<Option<i32>, Error> {
+        let state = self.0.state()?;
+        Ok(state.life.exit.map(|exit| report::returncode(exit.status)))
+    }
+
+    /// The end was asked for, or the executor ends it on its own account.
+    pub fn closing(&self) -> bool {
+        self.0.closing.load(Ordering::Acquire)
+    }
+
+    /// Bytes read from stdout so far.
+    pub fn bytes_received(&self) -> Result<u64, Error> {
+        Ok(self.0.stdout()?.frames.bytes_seen())
+    }
+
+    /// The next frame; never blocks. `FrameTooLong`: the limit was passed, and the server is being ended.
+    pub fn receive(&self) -> Result<Received, Error> {
+        let core = &self.0;
+        let mut stdout = core.stdout()?;
+        loop {
+            match stdout.frames.next() {
+                Some(Ok(frame)) => return Ok(Received::Frame(frame)),
+                Some(Err(too_long)) => {
+                    stdout.too_long = true;
+                    drop(stdout);
+                    core.closing.store(true, Ordering::Release);
+                    core.post(Input::Fail(Fault::FrameTooLong));
+                    return Err(frame_too_long(too_long.limit));
+                }
+                None => {}
+            }
+            if stdout.dropped || stdout.frames.ended() {
+                return Ok(Received::End);
+            }
+            // Asked before the pipe is: what is written before the end is marked is still read.
+            let over = stdout.over;
+            match stdout.read() {
+                Ok(0) => stdout.fd = None,
+                Ok(_) => {}
+                Err(Errno::AGAIN) if !over => return Ok(Received::Nothing),
+                // The end, or a descendant that outlives the server holds the pipe.
+                Err(_) => {
+                    stdout.fd = None;
+                    let _ = stdout.frames.fill(|_| Ok::<_, Errno>(0));
+                }
+            }
+        }
+    }
+
+    /// The same, waiting at most `limit` for a frame.
+    pub fn receive_blocking(&self, limit: Option<Duration>) -> Result<Received, Error> {
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        let mut found = self.receive()?;
+        if !matches!(found, Received::Nothing) {
+            return Ok(found);
+        }
+        let waker = Arc::new(Waker::new()?);
+        let wake: Arc<dyn Wake> = Arc::clone(&waker) as _;
+        self.notify(Moment::Readable, Arc::clone(&wake), 0)?;
+        while matches!(found, Received::Nothing) {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+            if let Some(watch) = self.watch_stdout()? {
+                waker.wait_with(&*watch.0, left);
+            }
+            found = self.receive()?;
+        }
+        self.forget(&wake, 0);
+        Ok(found)
+    }
+
+    /// A descriptor that is readable when [`receive`](Self::receive) may find something; None after the end of stdout.
+    pub fn watch_stdout(&self) -> Result<Option<StdoutWatch>, Error> {
+        let stdout = self.0.stdout()?;
+        Ok(stdout.fd.clone().map(StdoutWatch))
+    }
+
+    /// Queues a frame and its newline; never blocks. False: too much waits already, nothing was queued.
+    pub fn send(&self, frame: &[u8]) -> Result<bool, Error> {
+        let core = &self.0;
+        fork::check(core.generation)?;
+        let mut outlet = lock(&core.outlet);
+        let was_open = outlet.is_open();
+        let sent = outlet.send(frame);
+        drop(outlet);
+        match sent {
+            Sent::Written => Ok(true),
+            Sent::Queued => {
+                core.flush_soon();
+                Ok(true)
+            }
+            Sent::Full => Ok(false),
+            Sent::Closed => {
+                if was_open {
+                    core.wake(Moment::Writable);
+                }
+                Err(Error::new(
+                    ErrorKind::ServerClosedInput,
+                    "server-closed-input",
+                    Stage::Run,
+                    "The server doesn't read its input any more.",
+                ))
+            }
+        }
+    }
+
+    /// Wakes `wake` with `token` once, at once if it is so already.
+    pub fn notify(&self, moment: Moment, wake: Arc<dyn Wake>, token: u64) -> Result<(), Error> {
+        let core = &self.0;
+        let mut state = core.state()?;
+        // Under the lock of the watchers: what happens meanwhile finds this one.
+        let already = match moment {
+            Moment::Exited => state.life.exit.is_some() || state.report.is_some(),
+            Moment::Ended => state.report.is_some(),
+            Moment::Writable => {
+                let outlet = lock(&core.outlet);
+                !outlet.is_open() || outlet.has_room()
+            }
+            Moment::Readable => {
+                let stdout = lock(&core.stdout);
+                stdout.over || stdout.dropped || stdout.fd.is_none()
+            }
+        };
+        if already {
+            drop(state);
+            wake.wake(token);
+        } else {
+            state.watchers.add(moment, wake, token);
+        }
+        Ok(())
+    }
+
+    /// Takes back every wish of this waker with this token.
+    pub fn forget(&self, wake: &Arc<dyn Wake>, token: u64) {
+        if let Ok(mut state) = self.0.state() {
+            state.watchers.forget(wake, token);
+        }
+    }
+
+    /// Begins the end: close stdin, wait, SIGTERM to the tree, wait, SIGKILL, wait. What comes from stdout is dropped from
+    /// here on. A later call can only make it faster.
+    pub fn close(&self, shutdown: Shutdown) {
+        self.0.request_close(shutdown);
+    }
+
+    /// SIGKILL to the whole tree, now.
+    pub fn kill(&self) {
+        self.0.post(Input::Kill);
+    }
+
+    /// How it ended, once it has.
+    pub fn report(&self) -> Result<Option<Report>, Error> {
+        Ok(self.0.state()?.report.clone())
+    }
+
+    /// Waits for the end; None when it hasn't come within `limit`. Doesn't ask for it.
+    pub fn wait(&self, limit: Option<Duration>) -> Option<Report> {
+        self.0.wait_ended(limit);
+        self.report().ok().flatten()
+    }
+
+    /// Reads the ring of stderr.
+    pub fn stderr<T>(&self, read: impl FnOnce(&Ring) -> T) -> Result<T, Error> {
+        fork::check(self.0.generation)?;
+        Ok(read(&lock(&self.0.stderr)))
+    }
+
+    /// Lines of stderr that left the ring before the sink took them.
+    pub fn sink_lost(&self) -> Result<u64, Error> {
+        fork::check(self.0.generation)?;
+        Ok(self.0.sink.lost())
+    }
+
+    /// Makes the serving thread panic at the next event of this session.
+    #[cfg(feature = "faults")]
+    pub fn inject_panic(&self) {
+        self.0.panic_next.store(true, Ordering::Release);
+        self.0.post(Input::Left(0));
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.0.request_close(self.0.shutdown);
+    }
+}
+
+/// Finds a server's program in the directory and environment that this process has now.
+pub(crate) fn find(server: &Server, environment: &Environment) -> Result<ResolvedCommand, Error> {
+    let directory = std::env::current_dir().map_err(|error| {
+        Error::new(
+            ErrorKind::Launch,
+            "no-working-directory",
+            Stage::Resolve,
+            format!("This process's own working directory can't be used: {}.", crate::launch::plain(&error)),
+        )
+        .remedy("Change to a directory that exists.")
+        .operation("getcwd")
+        .native_code(error.raw_os_error().unwrap_or_default())
+    })?;
+    resolve(server, environment, &directory, &OsFileSystem)
+}
+
+fn frame_too_long(limit: usize) -> Error {
+    Error::new(
+        ErrorKind::FrameTooLong,
+        "frame-too-long",
+        Stage::Run,
+        format!("The server wrote a message of more than {limit} bytes; it was ended."),
+    )
+    .remedy("Raise max_frame_bytes if such messages are expected.")
+}
+
+impl Stdout {
+    fn read(&mut self) -> Result<usize, Errno> {
+        let Stdout { fd, frames, .. } = self;
+        let Some(fd) = fd.as_deref() else { return frames.fill(|_| Ok(0)) };
+        loop {
+            match frames.fill(|room| rustix::io::read(fd, room)) {
+                Err(Errno::INTR) => {}
+                other => return other,
+            }
+        }
+    }
+}
+
+impl Core {
+    fn state(&self) -> Result<MutexGuard<'_, State>, Error> {
+        fork::check(self.generation)?;
+        Ok(lock(&self.state))
+    }
+
+    fn stdout(&self) -> Result<MutexGuard<'_, Stdout>, Error> {
+        fork::check(self.generation)?;
+        Ok(lock(&self.stdout))
+    }
+
+    /// Tells the serving thread.
+    pub(crate) fn post(self: &Arc<Self>, input: Input) {
+        if fork::check(self.generation).is_ok()
+            && let Some(runtime) = existing()
+        {
+            runtime.reactor.post(self.id, input);
+        }
+    }
+
+    fn flush_soon(&self) {
+        if let Some(runtime) = existing() {
+            runtime.reactor.flush(self.id);
+        }
+    }
+
+    pub(crate) fn request_close(self: &Arc<Self>, shutdown: Shutdown) {
+        if fork::check(self.generation).is_ok() {
+            self.closing.store(true, Ordering::Release);
+            self.post(Input::Close(shutdown));
+        }
+    }
+
+    pub(crate) fn wake(&self, moment: Moment) {
+        wake_all(lock(&self.state).watchers.take(moment));
+    }
+
+    pub(crate) fn with_state<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut lock(&self.state))
+    }
+
+    pub(crate) fn ended(&self) -> bool {
+        lock(&self.state).report.is_some()
+    }
+
+    pub(crate) fn wait_ended(&self, limit: Option<Duration>) {
+        if fork::check(self.generation).is_err() {
+            return;
+        }
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        let mut state = lock(&self.state);
+        while state.report.is_none() {
+            let left = match deadline {
+                None => Duration::from_secs(3600),
+                Some(deadline) => deadline.saturating_duration_since(Instant::now()),
+            };
+            if left.is_zero() {
+                return;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    }
+
+    pub(crate) fn stdout_fd(&self) -> Option<Arc<HostFd>> {
+        lock(&self.stdout).fd.clone()
+    }
+
+    /// From now on what comes from stdout is dropped; gives the descriptor to read it from.
+    pub(crate) fn start_dropping_stdout(&self) -> Option<Arc<HostFd>> {
+        let mut stdout = lock(&self.stdout);
+        stdout.dropped = true;
+        stdout.frames = FrameReader::new(0);
+        stdout.fd.clone()
+    }
+
+    /// Reads and drops. True: that was the end.
+    pub(crate) fn drop_stdout(&self, buffer: &mut [u8]) -> bool {
+        let mut stdout = lock(&self.stdout);
+        let Some(fd) = stdout.fd.clone() else { return true };
+        for _ in 0..16 {
+            match rustix::io::read(&*fd, &mut *buffer) {
+                Ok(0) => {}
+                Ok(_) | Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => return false,
+                Err(_) => {}
+            }
+            stdout.fd = None;
+            return true;
+        }
+        false
+    }
+
+    /// No more will be written to stdout than what is in the pipe. Gives its descriptor where it is being dropped.
+    pub(crate) fn end_stdout(&self) -> Option<Arc<HostFd>> {
+        let mut stdout = lock(&self.stdout);
+        stdout.over = true;
+        if stdout.dropped { stdout.fd.take() } else { None }
+    }
+
+    pub(crate) fn note_start(&self) {
+        let before = report::out_of_memory_kills();
+        lock(&self.state).out_of_memory_before = before;
+    }
+
+    pub(crate) fn note_exit(&self) {
+        lock(&self.state).exit_time = Some(Instant::now());
+    }
+
+    pub(crate) fn finish(&self) {
+        let (stderr_tail, stderr_dropped) = {
+            let ring = lock(&self.stderr);
+            (text::tail(&ring.tail(TAIL_LINES), TAIL_LINES, TAIL_BYTES), ring.dropped())
+        };
+        let mut state = lock(&self.state);
+        let life = &state.life;
+        let out_of_memory = life.exit.is_some_and(|exit| exit.status & 0x7f == libc::SIGKILL)
+            && report::out_of_memory_kills() > state.out_of_memory_before;
+        state.report = Some(Report {
+            returncode: life.exit.map(|exit| report::returncode(exit.status)),
+            ended_by: life.ended_by,
+            cause: report::cause(life, out_of_memory),
+            descendants_killed: life.descendants_killed,
+            unkillable: life.unkillable,
+            stderr_tail,
+            stderr_dropped,
+            duration: state.exit_time.unwrap_or_else(Instant::now).duration_since(self.start_time),
+            user_time: life.exit.map(|exit| exit.user).unwrap_or_default(),
+            system_time: life.exit.map(|exit| exit.system).unwrap_or_default(),
+        });
+        let mut wishes = state.watchers.take(Moment::Ended);
+        for moment in [Moment::Exited, Moment::Writable, Moment::Readable] {
+            wishes.extend(state.watchers.take(moment));
+        }
+        drop(state);
+        self.changed.notify_all();
+        wake_all(wishes);
+    }
+}
+
+/// Keeps a server's stdout open while an event loop watches its descriptor.
+pub struct StdoutWatch(Arc<HostFd>);
+
+impl AsRawFd for StdoutWatch {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}

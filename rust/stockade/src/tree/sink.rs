@@ -1,0 +1,174 @@
+//! Where a server's stderr goes besides the ring.
+//!
+//! A sink may be slow or block: it is served by a thread of its own, which exists only while there is something to
+//! hand over. The server never waits for it; what leaves the ring before the sink took it is counted.
+
+use std::fs::File;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use crate::lock;
+use crate::signals::spawn_thread;
+use crate::tree::lifecycle::Input;
+use crate::tree::session::Core;
+
+/// Where stderr goes besides the ring.
+#[derive(Default)]
+#[non_exhaustive]
+pub enum Sink {
+    /// Nowhere.
+    #[default]
+    None,
+    /// To a function, which gets lines without their newlines on a thread of its own.
+    Lines(Box<dyn FnMut(&[Vec<u8>]) + Send>),
+    /// To a file, a line each.
+    File(File),
+}
+
+/// A thread without work ends after this time.
+const LINGER: Duration = Duration::from_secs(1);
+const BATCH_LINES: usize = 1024;
+const BATCH_BYTES: usize = 256 * 1024;
+
+pub(crate) struct Runner {
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+struct State {
+    /// None while the thread uses it, and where there is none.
+    sink: Option<Sink>,
+    present: bool,
+    running: bool,
+    waiting: bool,
+    /// The number of the next line to hand over.
+    next: u64,
+    lost: u64,
+    /// stderr has ended.
+    finished: bool,
+    /// Nothing is handed over any more.
+    stopped: bool,
+}
+
+impl Runner {
+    pub(crate) fn new(sink: Sink) -> Self {
+        let present = !matches!(sink, Sink::None);
+        let state = State {
+            sink: Some(sink),
+            present,
+            running: false,
+            waiting: false,
+            next: 0,
+            lost: 0,
+            finished: false,
+            stopped: false,
+        };
+        Runner { state: Mutex::new(state), more: Condvar::new() }
+    }
+
+    pub(crate) fn lost(&self) -> u64 {
+        lock(&self.state).lost
+    }
+
+    /// There is more in the ring.
+    pub(crate) fn kick(&self, core: &Arc<Core>) {
+        let mut state = lock(&self.state);
+        if !state.present || state.stopped {
+            return;
+        }
+        if state.running {
+            if state.waiting {
+                self.more.notify_one();
+            }
+            return;
+        }
+        let of = Arc::clone(core);
+        // Without a thread now, the next line or the end tries again.
+        state.running = spawn_thread("stockade-sink", move || of.sink.serve(&of)).is_ok();
+    }
+
+    /// There will be no more in the ring.
+    pub(crate) fn finish(&self, core: &Arc<Core>) {
+        let drained = {
+            let mut state = lock(&self.state);
+            state.finished = true;
+            !state.present || state.stopped
+        };
+        if drained {
+            core.post(Input::Drained);
+        } else {
+            self.kick(core);
+            if !lock(&self.state).running {
+                core.post(Input::Drained);
+            }
+        }
+    }
+
+    /// Hands over nothing any more, from now on.
+    pub(crate) fn stop(&self) {
+        lock(&self.state).stopped = true;
+        self.more.notify_all();
+    }
+
+    /// The thread.
+    fn serve(&self, core: &Arc<Core>) {
+        let mut state = lock(&self.state);
+        let Some(mut sink) = state.sink.take() else { return };
+        loop {
+            if state.stopped {
+                break;
+            }
+            // The lock stays: nobody may think that this thread has seen a line that it hasn't.
+            let batch = lock(&core.stderr).lines_from(state.next, BATCH_LINES, BATCH_BYTES);
+            state.next = batch.next;
+            state.lost += batch.lost;
+            if batch.lines.is_empty() {
+                if state.finished {
+                    break;
+                }
+                state.waiting = true;
+                let (next, waited) =
+                    self.more.wait_timeout(state, LINGER).unwrap_or_else(std::sync::PoisonError::into_inner);
+                state = next;
+                state.waiting = false;
+                let quiet = lock(&core.stderr).lines_seen() <= state.next;
+                if waited.timed_out() && quiet && !state.finished {
+                    break;
+                }
+                continue;
+            }
+            drop(state);
+            // A sink that panics loses what it was given, not what follows.
+            let _ = catch_unwind(AssertUnwindSafe(|| deliver(&mut sink, &batch.lines)));
+            state = lock(&self.state);
+        }
+        let done = state.finished || state.stopped;
+        state.running = false;
+        if done {
+            state.present = false;
+            drop(state);
+            drop(sink);
+            core.post(Input::Drained);
+        } else {
+            state.sink = Some(sink);
+        }
+    }
+}
+
+fn deliver(sink: &mut Sink, lines: &[Vec<u8>]) {
+    match sink {
+        Sink::None => {}
+        Sink::Lines(take) => take(lines),
+        Sink::File(file) => {
+            let mut text = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+            for line in lines {
+                text.extend_from_slice(line);
+                text.push(b'\n');
+            }
+            // A full disk or a closed terminal must not disturb the server; the ring has the lines.
+            let _ = file.write_all(&text);
+        }
+    }
+}
