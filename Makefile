@@ -117,8 +117,8 @@ format: setup ## format everything
 .PHONY: types
 types: build ## strict types, the completeness of the public API, and the stub of the native module
 	$(PY) -m pyright
-	$(PY) -m pyright --verifytypes stockade --ignoreexternal
-	MYPYPATH=python $(PY) -m mypy.stubtest stockade._native
+	PYTHONPATH=python $(PY) -m pyright --verifytypes stockade --ignoreexternal
+	MYPYPATH=python $(PY) -m mypy.stubtest stockade._native --allowlist tests/typing/stubtest-allowlist.txt
 
 .PHONY: test-rust
 test-rust: setup ## the Rust tests, documentation and examples

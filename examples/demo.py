@@ -9,9 +9,9 @@ from time import perf_counter
 from typing import Any
 
 import anyio
-from mcp import Client, MCPError
+from mcp import Client
 
-from stockade import ServerExited, Shutdown, StdioServer, StdioTransport
+from stockade import Shutdown, StdioServer, StdioTransport
 from tests.support.servers import everything
 
 SERVERS = Path(__file__).resolve().parent / "servers"
@@ -19,7 +19,10 @@ SERVERS = Path(__file__).resolve().parent / "servers"
 
 def say(text: str = "", indent: str = "") -> None:
     for line in text.splitlines() or [""]:
-        print(textwrap.fill(line, 100, initial_indent=indent, subsequent_indent=indent), flush=True)
+        body = line.lstrip()
+        margin = indent + line[: len(line) - len(body)]
+        wrapped = textwrap.fill(body, 110, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False)
+        print(wrapped, flush=True)
 
 
 def result(text: str) -> None:
@@ -78,14 +81,20 @@ async def crashing_server() -> None:
     try:
         async with Client(transport):
             raise AssertionError("it wasn't meant to start")
-    except (MCPError, ServerExited) as error:
-        result(f"the MCP SDK alone would say: {error}")
-    report = transport.exit
-    if report is None or report.returncode != 3:
-        raise AssertionError(f"the report should say that it exited with 3: {report}")
-    result(f"stockade adds: the server {report.cause}, and the last it wrote to stderr was:")
-    for line in report.stderr_tail.splitlines():
-        result(f"   {line}")
+    except Exception as error:
+        cause = innermost(error)
+    result(f"the MCP SDK's error: {type(cause).__name__}: {cause}")
+    explained = "\n".join(getattr(cause, "__notes__", ()))
+    if "exited with 3" not in explained or "no API key" not in explained:
+        raise AssertionError(f"the error should name the exit status and the last lines of stderr: {explained!r}")
+    result("with stockade it says why:")
+    result(textwrap.indent(explained, "   "))
+
+
+def innermost(error: BaseException) -> BaseException:
+    """The SDK wraps what went wrong in exception groups."""
+    inner: tuple[BaseException, ...] = getattr(error, "exceptions", ())
+    return innermost(inner[0]) if inner else error
 
 
 async def deaf_server() -> None:

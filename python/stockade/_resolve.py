@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._errors import LaunchError, StockadeError
 from ._native import ResolvedCommand
 
 if TYPE_CHECKING:
@@ -19,4 +20,15 @@ def resolve(server: StdioServer) -> ResolvedCommand:
         CommandNotFoundError: there is no such command; `tried` lists where it was looked for.
         LaunchError: there is one, but it can't be started.
     """
-    return server._native.resolve()
+    try:
+        return server._native.resolve()
+    except StockadeError:
+        raise
+    except OSError as error:
+        raise LaunchError(
+            f"This process's own working directory can't be used: {error.strerror}.",
+            code="no-working-directory",
+            stage="resolve",
+            remedy="Change to a directory that exists.",
+            native_code=error.errno,
+        ) from None

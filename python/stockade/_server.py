@@ -18,7 +18,7 @@ Text = str | os.PathLike[str]
 Mode = Literal["safe", "all", "none"]
 Inherit = Mode | Sequence[str]
 
-_MODES = ("safe", "all", "none")
+_MODES: tuple[Mode, ...] = ("safe", "all", "none")
 
 
 @final
@@ -65,7 +65,12 @@ class StdioServer:
         self._env = MappingProxyType(_environment(env))
         self._inherit = _inheritance(inherit)
         self._name = _display_name(name)
-        mode, extra = (self._inherit, ()) if isinstance(self._inherit, str) else ("safe", self._inherit)
+        mode: Mode
+        extra: tuple[str, ...]
+        if isinstance(self._inherit, tuple):
+            mode, extra = "safe", self._inherit
+        else:
+            mode, extra = self._inherit, ()
         try:
             self._native = _native.Server(self._command, self._args, self._cwd, list(self._env.items()), mode, extra)
         except UnicodeError:
@@ -321,12 +326,13 @@ def _environment(env: object) -> dict[str, str]:
 
 def _inheritance(inherit: object) -> Mode | tuple[str, ...]:
     if isinstance(inherit, str):
-        if inherit not in _MODES:
-            raise ConfigError(
-                f'inherit must be "safe", "all", "none" or a list of names, not {inherit!r}.',
-                remedy=f"For a single variable write inherit=[{inherit!r}].",
-            )
-        return inherit
+        for mode in _MODES:
+            if inherit == mode:
+                return mode
+        raise ConfigError(
+            f'inherit must be "safe", "all", "none" or a list of names, not {inherit!r}.',
+            remedy=f"For a single variable write inherit=[{inherit!r}].",
+        )
     return tuple(_text(name, f"inherit[{index}]") for index, name in enumerate(_items(inherit, "inherit")))
 
 

@@ -26,7 +26,7 @@ def parse(uri: object) -> Parts:
     """Split and decode; `ConfigError` names the part that is wrong, never its value (it may be a secret)."""
     if not isinstance(uri, str):
         raise ConfigError(f"A stdio:// endpoint must be text, not a value of type {type(uri).__name__}.")
-    if not _is(uri[: len(_SCHEME)], _SCHEME):
+    if uri[: len(_SCHEME)].lower() != _SCHEME:
         raise ConfigError("The endpoint doesn't start with stdio://.")
     rest = uri[len(_SCHEME) :]
     if "#" in rest:
@@ -43,13 +43,14 @@ def parse(uri: object) -> Parts:
             continue
         raw_key, _, raw_value = part.partition("=")
         key = _decode(raw_key, "a key")
-        if _is(key, "command"):
+        word = key.lower()
+        if word == "command":
             commands.append(_decode(raw_value, "command"))
-        elif _is(key, "arg"):
+        elif word == "arg":
             args.append(_decode(raw_value, f"arg number {len(args) + 1}"))
-        elif _is(key, "cwd"):
+        elif word == "cwd":
             folders.append(_decode(raw_value, "cwd"))
-        elif _is(key, "env"):
+        elif word == "env":
             _set(env, _decode(raw_value, "env"))
         else:
             raise ConfigError(
@@ -92,8 +93,3 @@ def _decode(raw: str, what: str) -> str:
     except UnicodeError:
         # The cause would quote the bytes.
         raise ConfigError(f"In the stdio:// endpoint, {what} isn't valid UTF-8.") from None
-
-
-def _is(text: str, word: str) -> bool:
-    # ASCII only: lower() alone would take look-alikes such as the Kelvin sign.
-    return text.isascii() and text.lower() == word

@@ -17,7 +17,7 @@ def test_without_arguments_there_are_none() -> None:
 
 
 def test_arguments_reach_the_tool_whole() -> None:
-    arguments = {"text": 'a "b"', "list": [1, 2.5, None, True], "deep": {"": {}}}
+    arguments: dict[str, object] = {"text": 'a "b"', "list": [1, 2.5, None, True], "deep": {"": {}}}
 
     done = stockade("call", "echo", json.dumps(arguments), "--", *SERVER)
 

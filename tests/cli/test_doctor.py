@@ -6,7 +6,6 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-import mcp  # noqa: F401 - `doctor` reports it, and this test knows that it is there
 import pytest
 
 import stockade as package

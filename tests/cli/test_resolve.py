@@ -3,10 +3,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli.command import SERVER, stockade
+from tests.cli.command import PATIENCE, SERVER, environment, stockade
 
 
 def test_it_says_what_would_be_started_and_where_it_was_looked_for(tmp_path: Path) -> None:
@@ -93,3 +94,18 @@ def test_what_is_wrong_with_a_config_is_named(tmp_path: Path) -> None:
     assert done.status == missing.status == 1
     assert all(part in done.complaint() for part in (str(file), "'files'", "args"))
     assert all(part in missing.complaint() for part in (str(file), "'other'", "It has: files."))
+
+
+def test_a_working_directory_that_is_gone_is_named(tmp_path: Path) -> None:
+    script = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", sys.executable, "-m", "stockade", "resolve", "--", "cat"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        cwd=tmp_path,
+        timeout=PATIENCE,
+    )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("stockade: This process's own working directory can't be used")

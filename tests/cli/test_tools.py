@@ -100,6 +100,14 @@ def test_a_crash_as_json() -> None:
     assert error["exit"]["stderr_tail"].split("\n")[:3] == ["one", "two", "the last straw"]
 
 
+def test_a_server_that_writes_an_endless_line_is_ended_and_says_why() -> None:
+    done = stockade("tools", "--json", "--", *SERVER, "endless")
+
+    assert done.status == 1
+    assert done.json()["error"]["code"] == "frame-too-long"
+    assert "67108864 bytes" in done.complaint()
+
+
 def test_a_program_that_is_no_server_is_named() -> None:
     done = stockade("tools", "--", "true")
 

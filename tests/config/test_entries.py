@@ -46,7 +46,7 @@ def test_the_mode_is_the_callers() -> None:
         {"url": "", "headers": {}, "envFile": "", "sandboxEnabled": False},
         {"encoding": "utf-8"},
     ],
-    ids=lambda extra: "+".join(extra),
+    ids="+".join,
 )
 def test_what_only_the_client_acts_on_is_ignored(extra: dict[str, Any]) -> None:
     assert StdioServer.from_config({"command": "cat", **extra}) == StdioServer("cat")
@@ -85,11 +85,11 @@ WRONG: dict[str, tuple[Any, str]] = {
     "an unknown type": ({"command": "x", "type": "carrier-pigeon"}, "type"),
     "a type that isn't text": ({"command": "x", "type": 3}, "type"),
     "a transport": ({"command": "x", "transport": "streamable-http"}, "transport"),
-    "url": ({"url": "https://x"}, "url"),
-    "url beside a command": ({"command": "x", "url": "https://x"}, "url"),
-    "serverUrl": ({"serverUrl": "https://x"}, "serverUrl"),
-    "httpUrl": ({"httpUrl": "https://x"}, "httpUrl"),
-    "headers": ({"command": "x", "headers": {"Authorization": "y"}}, "headers"),
+    "url": ({"url": "https://x"}, "url says"),
+    "url beside a command": ({"command": "x", "url": "https://x"}, "url says"),
+    "serverUrl": ({"serverUrl": "https://x"}, "serverUrl says"),
+    "httpUrl": ({"httpUrl": "https://x"}, "httpUrl says"),
+    "headers": ({"command": "x", "headers": {"Authorization": "y"}}, "headers says"),
     "a file of variables": ({"command": "x", "envFile": ".env"}, "envFile"),
     "a sandbox": ({"command": "x", "sandboxEnabled": True}, "sandboxEnabled"),
     "a misspelt key": ({"command": "x", "arg": ["-y"]}, "'arg'"),

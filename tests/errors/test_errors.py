@@ -44,7 +44,13 @@ ERRORS: list[StockadeError] = [
 
 
 def state(error: StockadeError) -> dict[str, Any]:
-    fields = {"type": type(error), "str": str(error), "args": error.args, "code": error.code, "stage": error.stage}
+    fields: dict[str, Any] = {
+        "type": type(error),
+        "str": str(error),
+        "args": error.args,
+        "code": error.code,
+        "stage": error.stage,
+    }
     fields.update(vars(error))
     if isinstance(error, OSError):
         fields.update(errno=error.errno, filename=error.filename)
@@ -106,7 +112,7 @@ def test_a_class_has_a_code_and_a_stage_of_its_own() -> None:
 
 
 def test_the_numbers_of_the_operating_system() -> None:
-    by_type = {type(error): error for error in ERRORS}
+    by_type: dict[type[Any], Any] = {type(error): error for error in ERRORS}
 
     assert by_type[CommandNotFoundError].errno == errno.ENOENT
     assert by_type[LaunchError].errno == errno.EACCES

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import select
 import signal
 
 import anyio
@@ -10,6 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from stockade import FrameTooLong, ServerClosedInput, ServerExited, ServerProcess, Shutdown, StdioServer
+from stockade._stdout import AsyncioStdout
 from tests.servers import script, shell
 from tests.servers.stepping import Stepped
 
@@ -105,21 +108,21 @@ async def test_a_receive_cancelled_at_any_await_point_loses_no_frame() -> None:
                     expected += 1
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio", ("asyncio", {"use_uvloop": True})])
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": False}), ("asyncio", {"use_uvloop": True})])
 async def test_a_frame_handed_to_a_task_that_is_cancelled_before_it_runs_is_kept() -> None:
-    import asyncio
-
     async with await ServerProcess.launch(CAT) as process:
         with anyio.fail_after(60):
             for number in range(50):
                 task = asyncio.ensure_future(process.receive())
                 await asyncio.sleep(0)
-                # Cancels it right behind the callback that has its frame, before the task gets its turn.
                 stdout = process._stdout
-                assert stdout is not None
-                (waiter,) = stdout._waiters  # pyright: ignore
-                waiter.add_done_callback(lambda _, task=task: task.cancel())
+                assert isinstance(stdout, AsyncioStdout)
+                assert stdout._watch is not None
                 await process.send(b"%d" % number)
+                # What the loop does when the frame is there; the task has it, and hasn't run since.
+                assert select.select([stdout._watch.fileno()], [], [], 30)[0]
+                stdout._ready()
+                task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
                 assert await process.receive() == b"%d" % number

@@ -64,8 +64,8 @@ def test_any_text_is_a_server_or_a_config_error(text: str) -> None:
     for uri in (f"stdio://{text}", f"stdio://host?{text}", text):
         try:
             server = StdioServer.from_uri(uri)
-        except ConfigError as error:
-            assert str(error)
+        except ConfigError:
+            pass
         else:
             assert server.command.strip()
 

@@ -83,6 +83,9 @@ def main() -> None:
     mode = sys.argv[1] if len(sys.argv) > 1 else "plain"
     if mode == "crash":
         die()
+    if mode == "endless":
+        while True:
+            sys.stdout.write("x" * (1 << 20))
     if mode == "noisy":
         print("Welcome to the server!", flush=True)
     for line in sys.stdin.buffer:

@@ -22,14 +22,17 @@ if "stubborn" in traits:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if "child" in traits and os.fork() == 0:
     live()
-if "daemon" in traits and os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.chdir("/")
-        for number in range(3):
-            os.close(number)
-        live()
-    os._exit(0)
+if "daemon" in traits:
+    middle = os.fork()
+    if middle == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.chdir("/")
+            for number in range(3):
+                os.close(number)
+            live()
+        os._exit(0)
+    os.waitpid(middle, 0)
 os.write(lifeline, b"x")
 if "exits" in traits:
     os._exit(7)

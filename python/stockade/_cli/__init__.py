@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .output import complain
 from .parser import UsageError, parse
@@ -53,17 +54,7 @@ def _main(arguments: list[str]) -> int:
 
 
 def _execute(options: Options) -> int:
-    match options.command:
-        case "run":
-            from . import run as command
-        case "tools":
-            from . import tools as command
-        case "call":
-            from . import call as command
-        case "resolve":
-            from . import resolve as command
-        case _:
-            from . import doctor as command
+    command: Any = import_module(f"{__name__}.{options.command}")
     return command.execute(options)
 
 

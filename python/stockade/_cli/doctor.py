@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stockade import _native
 from stockade._errors import StockadeError
+from stockade._resolve import resolve
 from stockade._server import StdioServer
 
 from .output import coloured, dump, table
@@ -81,7 +82,7 @@ def _sdk() -> _Finding:
 
 def _runner(name: str, remedy: str) -> _Finding:
     try:
-        found = StdioServer(name, inherit="all")._native.resolve()
+        found = resolve(StdioServer(name, inherit="all"))
     except StockadeError as error:
         return _Finding(name, False, "not found" if error.code == "command-not-found" else error.message, remedy)
     return _Finding(name, True, found.program, "")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use stockade::command::{Inherit, OsFileSystem, resolve};
+use stockade::command::Inherit;
 
 use crate::errors::raise;
 use crate::resolved::ResolvedCommand;
@@ -48,15 +48,9 @@ impl Server {
     }
 
     fn resolve(&self, py: Python<'_>) -> PyResult<ResolvedCommand> {
-        let server = &self.0;
         // With the GIL: Python code changes the environment with it only.
-        let environment = server.environment(std::env::vars_os());
-        let found = py.detach(|| {
-            let directory = std::env::current_dir()?;
-            Ok(resolve(server, &environment, &directory, &OsFileSystem))
-        });
-        let found: std::io::Result<Result<_, stockade::Error>> = found;
-        found?.map(ResolvedCommand).map_err(raise)
+        let environment = self.0.environment(std::env::vars_os());
+        py.detach(|| stockade::find_command(&self.0, &environment)).map(ResolvedCommand).map_err(raise)
     }
 
     fn environment(&self) -> Vec<(OsString, OsString)> {

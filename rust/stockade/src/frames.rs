@@ -42,9 +42,8 @@ pub struct FrameTooLong {
 struct Progress {
     /// No newline before here.
     searched: usize,
-    /// UTF-8 before here, while `valid`.
+    /// Whole UTF-8 before here.
     checked: usize,
-    valid: bool,
     /// Only spaces, tabs and CRs before `searched`.
     blank: bool,
 }
@@ -53,7 +52,6 @@ impl Progress {
     const NEW: Self = Self {
         searched: 0,
         checked: 0,
-        valid: true,
         blank: true,
     };
 
@@ -61,14 +59,11 @@ impl Progress {
     fn advance(&mut self, line: &[u8]) {
         self.blank = self.blank && is_blank(&line[self.searched..]);
         self.searched = line.len();
-        if self.valid {
-            match std::str::from_utf8(&line[self.checked..]) {
-                Ok(_) => self.checked = line.len(),
-                // A code point may go on in the next chunk: its first bytes are looked at again then.
-                Err(error) if error.error_len().is_none() => self.checked += error.valid_up_to(),
-                Err(_) => self.valid = false,
-            }
-        }
+        self.checked += match std::str::from_utf8(&line[self.checked..]) {
+            Ok(text) => text.len(),
+            // Here it stays if the byte is wrong; a code point may go on in the next chunk.
+            Err(error) => error.valid_up_to(),
+        };
     }
 }
 
@@ -194,7 +189,7 @@ impl FrameReader {
                 self.start = after;
                 continue;
             }
-            let valid_utf8 = progress.valid && progress.checked == length;
+            let valid_utf8 = progress.checked == length;
             let bytes = self.take(self.start + payload.start..self.start + payload.end, after);
             self.release();
             return Some(Ok(Frame { bytes, valid_utf8 }));

@@ -21,16 +21,26 @@
 //! what was started. A [`Session`] is one server; every method of it returns at once or says that it blocks. One thread
 //! of the crate's own serves all sessions.
 
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
+compile_error!("stockade owns process trees on Linux and macOS; on this system it would have no means to do so");
+
 pub mod command;
 mod error;
 #[cfg(unix)]
 mod fork;
 pub mod frames;
+// The rooms of the macOS helper that touch no operating system: tested wherever the crate is.
+#[cfg(all(test, unix))]
+#[path = "../helper-macos/pure.rs"]
+mod helper_macos;
 #[cfg(unix)]
 mod launch;
 #[cfg(unix)]
 mod probe;
 #[cfg(target_os = "linux")]
+mod run;
+#[cfg(target_os = "macos")]
+#[path = "run_macos.rs"]
 mod run;
 #[cfg(unix)]
 mod runtime;
@@ -47,7 +57,7 @@ pub use error::{Error, ErrorKind, Stage};
 pub use launch::background::Pending;
 #[cfg(unix)]
 pub use probe::{Feature, probe};
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub use run::run;
 #[cfg(unix)]
 pub use runtime::{end_all, live_sessions};
@@ -55,7 +65,7 @@ pub use runtime::{end_all, live_sessions};
 pub use tree::{
     lifecycle::{EndedBy, Shutdown},
     report::Report,
-    session::{Options, Received, Session, StdoutWatch},
+    session::{Options, Received, Session, StdoutWatch, find_command},
     sink::Sink,
     watchers::Moment,
 };

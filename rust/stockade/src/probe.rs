@@ -1,6 +1,11 @@
 //! What this machine offers of what the executor uses: for `stockade doctor`.
 
-use std::path::Path;
+#[cfg(target_os = "linux")]
+#[path = "probe_linux.rs"]
+mod platform;
+#[cfg(target_os = "macos")]
+#[path = "probe_macos.rs"]
+mod platform;
 
 /// One thing that this machine offers, or lacks.
 #[derive(Debug, Clone)]
@@ -26,15 +31,7 @@ impl Feature {
 /// Looks at this machine.
 pub fn probe() -> Vec<Feature> {
     let mut features = vec![system()];
-    #[cfg(target_os = "linux")]
-    features.extend(linux());
-    #[cfg(not(target_os = "linux"))]
-    features.push(Feature::new(
-        "process tree",
-        true,
-        "by process group: a descendant that calls setsid may escape",
-        "",
-    ));
+    features.extend(platform::features());
     features.push(open_files());
     features
 }
@@ -44,61 +41,6 @@ fn system() -> Feature {
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
     let detail = format!("{} {} on {}", text(names.sysname()), text(names.release()), text(names.machine()));
     Feature::new("system", true, detail, "")
-}
-
-#[cfg(target_os = "linux")]
-fn linux() -> Vec<Feature> {
-    use rustix::process::{PidfdFlags, getpid, pidfd_open};
-
-    let supervisor = crate::runtime::runtime().map(|runtime| runtime.ground.kept.clone());
-    let (works, detail, remedy) = match supervisor {
-        Ok(crate::launch::Kept::Memory) => (true, "runs from memory".to_owned(), String::new()),
-        Ok(crate::launch::Kept::Unnamed(folder)) => {
-            (true, format!("runs from a file without a name in {}", folder.display()), String::new())
-        }
-        Err(error) => (false, error.message.clone(), error.remedy.clone()),
-    };
-    let pidfd = pidfd_open(getpid(), PidfdFlags::empty()).is_ok();
-    let children = Path::new("/proc/thread-self/children").exists();
-    let processes = Path::new("/proc/self/stat").exists();
-    vec![
-        Feature::new("supervisor", works, detail, &remedy),
-        Feature::new(
-            "pidfd",
-            pidfd,
-            if pidfd { "the death of this process is seen at once" } else { "the death of this process is seen by the end of a socket" },
-            "Use Linux 5.3 or newer.",
-        ),
-        Feature::new(
-            "process list",
-            processes,
-            match (processes, children) {
-                (true, true) => "/proc lists the children of a process",
-                (true, false) => "/proc has no lists of children: all processes are looked through",
-                _ => "/proc is missing: only the server itself can be ended, not what it started",
-            },
-            "Mount /proc.",
-        ),
-        cgroup(),
-    ]
-}
-
-/// The cgroup of this process, when it could make one below for a server.
-#[cfg(target_os = "linux")]
-fn cgroup() -> Feature {
-    let own = std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| {
-        text.lines().find_map(|line| line.strip_prefix("0::").map(str::to_owned))
-    });
-    let root = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
-        .into_iter()
-        .find(|root| Path::new(root).join("cgroup.procs").exists());
-    let (Some(own), Some(root)) = (own, root) else {
-        return Feature::new("cgroup v2", false, "not mounted; process trees are owned without it", "");
-    };
-    let folder = format!("{root}{own}");
-    let writable = rustix::fs::access(&folder, rustix::fs::Access::WRITE_OK).is_ok();
-    let detail = if writable { format!("{folder} is writable") } else { format!("{folder} isn't writable; process trees are owned without it") };
-    Feature::new("cgroup v2", writable, detail, "")
 }
 
 fn open_files() -> Feature {

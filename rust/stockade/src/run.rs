@@ -1,53 +1,34 @@
 //! `stockade run`: a server on this process's own stdin, stdout and stderr, without an interpreter beside it.
 
 use std::ffi::c_int;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::AsRawFd;
 
 use crate::command::Server;
 use crate::launch::{Plan, Started, Stdio, os_error, start};
 use crate::runtime::runtime;
 use crate::signals::AllBlocked;
 use crate::tree::protocol::CONTROL;
-use crate::tree::session::find;
+use crate::tree::session::find_command;
 use crate::{Error, fork};
 
 /// Starts the server, then becomes its front by exec: it passes signals on, ends with the server's status (128 + n for
 /// signal n), and its own death, whatever the way, ends the tree. Returns only when that failed; no server runs then.
+/// (Where a process can't become another program's parent, on macOS, it returns the status instead.)
 ///
 /// To be called where no other thread of this process is needed any more.
-pub fn run(server: &Server) -> Error {
-    match prepare(server) {
-        Ok(started) => become_front(&started),
-        Err(error) => error,
-    }
+pub fn run(server: &Server) -> Result<i32, Error> {
+    Err(become_front(&prepare(server)?))
 }
 
 fn prepare(server: &Server) -> Result<Started, Error> {
     let environment = server.environment(std::env::vars_os());
-    let command = find(server, &environment)?;
+    let command = find_command(server, &environment)?;
     let plan = Plan::new(&command, &environment)?;
-    open_missing_stdio()?;
+    let stdio = Stdio::own()?;
     let ground = &runtime()?.ground;
     // The front takes what comes meanwhile.
     std::mem::forget(AllBlocked::new());
-    // SAFETY: the three are open, since what was missing has just been opened, and nobody closes them.
-    let [stdin, stdout, stderr] = [0, 1, 2].map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
-    start(&plan, &Stdio { stdin, stdout, stderr }, ground, false)
-}
-
-/// A parent may have closed some of them: the server gets /dev/null there, as it would from a shell.
-fn open_missing_stdio() -> Result<(), Error> {
-    use rustix::fs::{CWD, Mode, OFlags, openat};
-    for fd in 0..3 {
-        // SAFETY: asks about a number, whatever it is.
-        if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
-            let null = openat(CWD, c"/dev/null", OFlags::RDWR, Mode::empty())
-                .map_err(|errno| os_error("open", errno))?;
-            // The lowest free number, which is this one.
-            std::mem::forget(null);
-        }
-    }
-    Ok(())
+    start(&plan, &stdio, ground, false)
 }
 
 fn become_front(started: &Started) -> Error {

@@ -22,6 +22,9 @@ use sys::{ECHILD, EINTR, POLLERR, POLLHUP, POLLIN, POLLNVAL, PollFd};
 /// While something refuses to die: how often the host is told how many are left.
 const LEFT_INTERVAL_MS: u64 = 50;
 
+/// Each round kills one generation. A tree that isn't gone after so many is deep, or grows while it is killed.
+const PATIENT_ROUNDS: u32 = 8;
+
 // The entry point: the kernel passes everything on the stack.
 #[cfg(target_arch = "x86_64")]
 core::arch::global_asm!(".globl _start", "_start:", "xor ebp, ebp", "mov rdi, rsp", "and rsp, -16", "call {main}", main = sym main);
@@ -51,6 +54,7 @@ struct Supervisor {
     /// Descendants reaped while killing.
     killed: u32,
     reported_left: u32,
+    kill_rounds: u32,
 }
 
 impl Supervisor {
@@ -64,6 +68,7 @@ impl Supervisor {
             killing: false,
             killed: 0,
             reported_left: 0,
+            kill_rounds: 0,
         }
     }
 
@@ -156,7 +161,7 @@ impl Supervisor {
             let of_server = self.server != 0 && pid == self.server as isize;
             let stopped = status & 0xff == 0x7f;
             if stopped || status == 0xffff {
-                if of_server {
+                if of_server && !self.killing {
                     sys::send(CONTROL, &Event { kind: STOPPED, status, count: u32::from(stopped), ..Event::default() });
                 }
                 continue;
@@ -185,6 +190,10 @@ impl Supervisor {
     }
 
     fn kill(&mut self) {
+        self.kill_rounds += 1;
+        if self.kill_rounds > PATIENT_ROUNDS {
+            tree::kill_all_at_once(self.own);
+        }
         let left = tree::kill_children(self.own);
         // Those that died at once are reaped before anybody hears of them.
         self.reap();

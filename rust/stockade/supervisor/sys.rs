@@ -50,6 +50,7 @@ pub(crate) const SIGKILL: i32 = 9;
 pub(crate) const SIGTERM: i32 = 15;
 pub(crate) const SIGCHLD: i32 = 17;
 pub(crate) const SIGCONT: i32 = 18;
+pub(crate) const SIGSTOP: i32 = 19;
 
 pub(crate) const POLLIN: i16 = 1;
 pub(crate) const POLLERR: i16 = 8;

@@ -6,7 +6,9 @@
 use crate::sys::{self, Fd};
 
 /// Deeper descendants are reached when those above them have gone.
-const MAX_DEPTH: u32 = 32;
+const MAX_DEPTH: u32 = 100;
+/// Each pass finds what was forked during the one before.
+const STOP_PASSES: u32 = 64;
 
 /// A path such as `/proc/12/stat`, without an allocator.
 struct ProcPath {
@@ -135,8 +137,13 @@ fn numbered_entries(path: &ProcPath, found: &mut dyn FnMut(i32)) {
     }
 }
 
-/// The parent of a process as /proc has it now.
-fn parent_of(pid: i32) -> Option<i32> {
+/// What /proc says of a process now.
+struct Stat {
+    state: u8,
+    parent: i32,
+}
+
+fn stat_of(pid: i32) -> Option<Stat> {
     let mut path = ProcPath::new();
     path.number(pid);
     path.text(b"/stat");
@@ -147,7 +154,8 @@ fn parent_of(pid: i32) -> Option<i32> {
     // "pid (name) state ppid …": the name may hold anything, so look behind its last parenthesis.
     let end = text.iter().rposition(|byte| *byte == b')')?;
     let mut numbers = Numbers::default();
-    text[end..].iter().find_map(|byte| numbers.push(*byte))
+    let parent = text[end..].iter().find_map(|byte| numbers.push(*byte))?;
+    Some(Stat { state: *text.get(end + 2)?, parent })
 }
 
 /// Calls `found` with each child of a process.
@@ -162,7 +170,7 @@ fn children_of(pid: i32, found: &mut dyn FnMut(i32)) {
     }
     // No CONFIG_PROC_CHILDREN: ask every process for its parent.
     numbered_entries(&ProcPath::new(), &mut |candidate| {
-        if parent_of(candidate) == Some(pid) {
+        if stat_of(candidate).is_some_and(|stat| stat.parent == pid) {
             found(candidate);
         }
     });
@@ -191,14 +199,29 @@ pub(crate) fn kill_children(own: i32) -> u32 {
 
 /// SIGTERM to every descendant; SIGCONT as well, so that stopped ones get to see it.
 pub(crate) fn terminate(own: i32) {
-    own_children(own, &mut |child| {
-        // Before the children of this one: a polite parent may need them to end, and waits for them itself.
-        sys::kill(child, sys::SIGTERM);
-        sys::kill(child, sys::SIGCONT);
-        if let Some(handle) = sys::pidfd_open(child) {
-            terminate_below(child, &handle, 1);
-        }
+    // Parents before their children: a polite parent may need them to end, and waits for them itself.
+    walk(own, &mut |handle, _| {
+        sys::pidfd_send_signal(handle, sys::SIGTERM);
+        sys::pidfd_send_signal(handle, sys::SIGCONT);
     });
+}
+
+/// For a tree that grows as fast as it is killed: stops all of it first, since what is stopped can't fork, and a place
+/// that isn't freed can't be taken. Then SIGKILL to every descendant.
+pub(crate) fn kill_all_at_once(own: i32) {
+    for _ in 0..STOP_PASSES {
+        let mut running = false;
+        walk(own, &mut |handle, state| {
+            if !matches!(state, b'T' | b't' | b'Z' | b'X') {
+                running = true;
+                sys::pidfd_send_signal(handle, sys::SIGSTOP);
+            }
+        });
+        if !running {
+            break;
+        }
+    }
+    walk(own, &mut |handle, _| sys::pidfd_send_signal(handle, sys::SIGKILL));
 }
 
 fn alive(handle: &Fd) -> bool {
@@ -206,17 +229,21 @@ fn alive(handle: &Fd) -> bool {
     sys::poll(&mut fds, Some(0)) == 0
 }
 
-fn terminate_below(parent: i32, parent_handle: &Fd, depth: u32) {
-    if depth == MAX_DEPTH {
+/// Calls `visit` with a handle of each descendant and its state, parents first.
+fn walk(own: i32, visit: &mut dyn FnMut(&Fd, u8)) {
+    own_children(own, &mut |child| walk_from(own, None, child, 1, visit));
+}
+
+fn walk_from(parent: i32, parent_handle: Option<&Fd>, child: i32, depth: u32, visit: &mut dyn FnMut(&Fd, u8)) {
+    let Some(handle) = sys::pidfd_open(child) else { return };
+    let Some(stat) = stat_of(child) else { return };
+    // The handle is of a child of `parent`, and `parent` was still the process we mean when we looked: ourselves, or
+    // one that is held.
+    if stat.parent != parent || !parent_handle.is_none_or(alive) {
         return;
     }
-    children_of(parent, &mut |child| {
-        let Some(handle) = sys::pidfd_open(child) else { return };
-        // The handle is of a child of `parent`, and `parent` was still the process we mean when we looked.
-        if parent_of(child) == Some(parent) && alive(parent_handle) {
-            sys::pidfd_send_signal(&handle, sys::SIGTERM);
-            sys::pidfd_send_signal(&handle, sys::SIGCONT);
-            terminate_below(child, &handle, depth + 1);
-        }
-    });
+    visit(&handle, stat.state);
+    if depth < MAX_DEPTH {
+        children_of(child, &mut |grandchild| walk_from(child, Some(&handle), grandchild, depth + 1, visit));
+    }
 }

@@ -308,6 +308,8 @@ fn on_path_only_a_file_that_is_not_executable_is_passed_over() {
     );
     assert_eq!(error.tried.len(), 3);
     assert_eq!(refusal("t", "/c:/e", &files).code, "command-not-found");
+    let error = refusal("s", "/a:/d", &files.data("/d/s"));
+    assert_eq!(error.filename.as_deref(), Some(Path::new("/a/s")));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A NULL-terminated array of C strings, as execve(2) takes for arguments and environment.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CStr, CString, c_char};
 
 use crate::{Error, ErrorKind, Stage};
 
@@ -8,7 +8,7 @@ use crate::{Error, ErrorKind, Stage};
 pub(crate) struct Block {
     /// Points into `strings`, whose buffers don't move.
     pointers: Vec<*const c_char>,
-    _strings: Vec<CString>,
+    strings: Vec<CString>,
 }
 
 // SAFETY: the pointers are to buffers that the block owns and never changes.
@@ -20,11 +20,17 @@ impl Block {
     pub(crate) fn new(items: impl Iterator<Item = Vec<u8>>) -> Result<Block, Error> {
         let strings = items.map(c_string).collect::<Result<Vec<_>, _>>()?;
         let pointers = strings.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
-        Ok(Block { pointers, _strings: strings })
+        Ok(Block { pointers, strings })
     }
 
+    #[allow(dead_code, reason = "for where a start needs an array in memory: Linux")]
     pub(crate) fn as_ptr(&self) -> *const *const c_char {
         self.pointers.as_ptr()
+    }
+
+    #[allow(dead_code, reason = "for where the strings are sent on: macOS")]
+    pub(crate) fn strings(&self) -> impl Iterator<Item = &CStr> {
+        self.strings.iter().map(CString::as_c_str)
     }
 }
 

@@ -12,12 +12,19 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+use crate::Error;
 use crate::fork::HostFd;
 use crate::launch::image::{self, Kept};
-use crate::launch::{Plan, Started, Stdio, code_of, os_error, plain};
+use crate::launch::failure::{At, os_error, start_error};
+use crate::launch::{Plan, Started, Stdio};
 use crate::signals::AllBlocked;
 use crate::tree::protocol;
-use crate::{Error, ErrorKind, Stage};
+
+/// What execve(2) says of a file that is no program for this machine.
+pub(crate) const NOT_PROGRAMS: &[Errno] = &[Errno::NOEXEC];
+
+/// What limits the descriptors of the whole system.
+pub(crate) const FILES_SETTING: &str = "fs.file-max";
 
 /// What every launch needs, made once.
 pub(crate) struct Ground {
@@ -172,6 +179,10 @@ impl Started {
     pub(crate) fn tell(&self, request: protocol::Request) {
         crate::tree::control::tell(&self.control, request);
     }
+
+    /// The supervisor was killed: the server has died with it.
+    #[allow(clippy::unused_self, reason = "there is something to do elsewhere")]
+    pub(crate) fn supervisor_lost(&self) {}
 }
 
 fn has_exited(pid: c_int) -> bool {
@@ -210,56 +221,15 @@ fn failure(step: i32, errno: Errno, plan: &Plan) -> Error {
         Step::Supervisor,
     ];
     let step = steps.into_iter().find(|candidate| *candidate as i32 == step).unwrap_or(Step::None);
-    let program = plan.program.to_string_lossy();
-    let reason = plain(&std::io::Error::from_raw_os_error(errno.raw_os_error()));
-    let launch = |code, message: String, remedy: &str| {
-        Error::new(ErrorKind::Launch, code, Stage::Launch, message)
-            .remedy(remedy)
-            .operation(step.operation())
-            .native_code(errno.raw_os_error())
-            .filename(program.as_ref())
+    let at = match step {
+        Step::Exec => At::Execution,
+        Step::Directory => At::Directory,
+        _ => At::Preparation,
     };
-    match (step, errno) {
-        (Step::Exec, Errno::NOENT) => launch(
-            "no-interpreter",
-            format!("{program} could not be started: the file is there, but the interpreter or loader that it names is not."),
-            "Install what it was built for, or start it by its interpreter: python3 SCRIPT, node SCRIPT.",
-        ),
-        (Step::Exec, Errno::NOEXEC) => launch(
-            "not-a-program",
-            format!("{program} could not be started: it is no program for this machine, nor a script with a first line such as #!/bin/sh."),
-            "Start it by its interpreter: python3 SCRIPT, node SCRIPT.",
-        ),
-        (Step::Exec, Errno::ACCESS | Errno::PERM) => launch(
-            "not-executable",
-            format!("{program} could not be started: {reason}."),
-            "Check its permissions, and whether it lies on a file system mounted noexec.",
-        ),
-        (Step::Exec, Errno::TOOBIG) => launch(
-            "arguments-too-long",
-            format!("{program} could not be started: its arguments and environment are too long together."),
-            "Pass long data in a file.",
-        ),
-        (Step::Exec, Errno::TXTBSY) => launch(
-            "file-busy",
-            format!("{program} could not be started: somebody has it open for writing."),
-            "Wait until it is written, then try again.",
-        ),
-        (Step::Directory, _) => {
-            let directory = plan.directory().unwrap_or_default().to_string_lossy();
-            launch("cwd-unusable", format!("The working directory {directory} can't be entered: {reason}."), "")
-                .filename(directory.as_ref())
-        }
-        (_, Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => os_error(step.operation(), errno),
-        _ => launch(
-            code_of(errno),
-            format!("{program} could not be started: {} failed: {reason}.", step.operation()),
-            "",
-        ),
-    }
+    start_error(at, step.operation(), errno, plan)
 }
 
-/// Closes first..=last. False: the kernel has no close_range (before 5.9).
+/// Closes first..=last. False: the kernel has no `close_range` (before 5.9).
 fn close_range(first: c_int, last: c_int) -> bool {
     // SAFETY: takes numbers only. The descriptors are this process's own copies.
     first > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0
@@ -357,9 +327,8 @@ extern "C" fn become_server(argument: *mut c_void) -> c_int {
         {
             failed(Step::Directory);
         }
-        for (target, fd) in shared.stdio.into_iter().enumerate() {
+        for (target, fd) in (0..).zip(shared.stdio) {
             // All of ours lie above 2, except where the server inherits the host's own 0, 1 and 2 in place.
-            let target = target as c_int;
             let result = if fd == target { libc::fcntl(fd, libc::F_SETFD, 0) } else { libc::dup2(fd, target) };
             if result < 0 {
                 failed(Step::Descriptors);
@@ -374,7 +343,7 @@ extern "C" fn become_server(argument: *mut c_void) -> c_int {
     failed(Step::Exec)
 }
 
-/// Closes what is open above 2, as /proc lists it: for kernels without close_range.
+/// Closes what is open above 2, as /proc lists it: for kernels without `close_range`.
 unsafe fn close_listed() {
     // SAFETY: system calls on a local buffer and numbers; the folder's entries are read as the kernel lays them out.
     unsafe {
@@ -389,11 +358,12 @@ unsafe fn close_listed() {
         let mut buffer = [0u8; 2048];
         loop {
             let count = libc::syscall(libc::SYS_getdents64, folder, buffer.as_mut_ptr(), buffer.len());
-            if count <= 0 {
+            let count = usize::try_from(count).unwrap_or(0);
+            if count == 0 {
                 break;
             }
             let mut at = 0usize;
-            while at < count as usize {
+            while at < count {
                 let length = usize::from(u16::from_ne_bytes([buffer[at + 16], buffer[at + 17]]));
                 let mut fd = 0;
                 let mut digits = 0;

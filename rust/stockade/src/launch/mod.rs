@@ -5,28 +5,34 @@
 
 pub(crate) mod background;
 pub(crate) mod block;
+pub(crate) mod failure;
+#[cfg(target_os = "macos")]
+mod helper_ffi;
 #[cfg(target_os = "linux")]
 mod image;
 #[cfg(target_os = "linux")]
 mod linux;
-#[cfg(not(target_os = "linux"))]
-mod other;
+#[cfg(target_os = "macos")]
+mod macos;
 pub(crate) mod pipes;
+#[cfg(target_os = "macos")]
+mod program;
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 
+pub(crate) use failure::{os_error, plain};
 #[cfg(target_os = "linux")]
 pub(crate) use image::Kept;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{Ground, start};
-#[cfg(not(target_os = "linux"))]
-pub(crate) use other::{Ground, start};
+pub(crate) use linux::{FILES_SETTING, Ground, NOT_PROGRAMS, start};
+#[cfg(target_os = "macos")]
+pub(crate) use macos::{FILES_SETTING, Ground, NOT_PROGRAMS, start};
 
 use crate::command::{Environment, ResolvedCommand};
 use crate::fork::HostFd;
 use crate::launch::block::Block;
-use crate::{Error, ErrorKind, Stage};
+use crate::Error;
 
 /// Everything that a child needs, made before it exists.
 pub(crate) struct Plan {
@@ -65,6 +71,26 @@ pub(crate) struct Stdio<'a> {
     pub(crate) stderr: BorrowedFd<'a>,
 }
 
+impl Stdio<'static> {
+    /// This process's own. A parent may have closed some of them: the server gets /dev/null there, as it would from a
+    /// shell.
+    pub(crate) fn own() -> Result<Self, Error> {
+        use rustix::fs::{CWD, Mode, OFlags, openat};
+        for fd in 0..3 {
+            // SAFETY: asks about a number, whatever it is.
+            if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+                let null = openat(CWD, c"/dev/null", OFlags::RDWR, Mode::empty())
+                    .map_err(|errno| os_error("open", errno))?;
+                // The lowest free number, which is this one.
+                std::mem::forget(null);
+            }
+        }
+        // SAFETY: the three are open, since what was missing has just been opened, and nobody closes them.
+        let [stdin, stdout, stderr] = [0, 1, 2].map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
+        Ok(Stdio { stdin, stdout, stderr })
+    }
+}
+
 /// A started server.
 pub(crate) struct Started {
     pub(crate) pid: i32,
@@ -72,42 +98,4 @@ pub(crate) struct Started {
     pub(crate) supervisor: i32,
     /// Speaks to the supervisor.
     pub(crate) control: HostFd,
-}
-
-/// A launch error of the operating system's.
-pub(crate) fn os_error(operation: &'static str, errno: rustix::io::Errno) -> Error {
-    let reason = std::io::Error::from_raw_os_error(errno.raw_os_error());
-    let remedy = match errno {
-        rustix::io::Errno::MFILE => "Raise the limit of open files (ulimit -n), or close what isn't needed.",
-        rustix::io::Errno::NFILE => "The whole system is out of descriptors: raise fs.file-max.",
-        rustix::io::Errno::NOMEM => "The system is out of memory: end something else first.",
-        rustix::io::Errno::AGAIN => "The limit of processes is reached: raise it (ulimit -u) or end something else first.",
-        _ => "",
-    };
-    Error::new(
-        ErrorKind::Launch,
-        code_of(errno),
-        Stage::Launch,
-        format!("The server could not be started: {operation} failed: {}.", plain(&reason)),
-    )
-    .remedy(remedy)
-    .operation(operation)
-    .native_code(errno.raw_os_error())
-}
-
-fn code_of(errno: rustix::io::Errno) -> &'static str {
-    match errno {
-        rustix::io::Errno::MFILE | rustix::io::Errno::NFILE => "too-many-files",
-        rustix::io::Errno::NOMEM => "out-of-memory",
-        rustix::io::Errno::AGAIN => "too-many-processes",
-        _ => "launch-failed",
-    }
-}
-
-/// "No such file or directory (os error 2)" without its end, in lower case.
-pub(crate) fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }

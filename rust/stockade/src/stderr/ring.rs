@@ -55,8 +55,6 @@ pub struct Ring {
     max_offer: usize,
     /// Where the next byte is stored.
     head: u64,
-    /// The furthest position that was ever written: bytes that lie a whole arena behind it are gone.
-    written: u64,
     /// The line that has no newline yet.
     unfinished: Entry,
     dropped: u64,
@@ -78,7 +76,6 @@ impl Ring {
             max_line: MAX_LINE.min(bytes / 4),
             max_offer: MAX_OFFER.min(bytes / 4),
             head: 0,
-            written: 0,
             unfinished: Entry {
                 start: 0,
                 length: 0,
@@ -231,17 +228,16 @@ impl Ring {
         }
         self.unfinished.length += (count - from) as u64;
         self.head += count as u64;
-        self.written = self.written.max(self.head);
-        // What won't be kept of a line gives its place back, so that a line without end doesn't push the others out.
-        self.head = self
-            .head
-            .min(self.unfinished.start + self.stored(self.unfinished) as u64);
-        // Written over.
-        let oldest = self.written.saturating_sub(self.arena.len() as u64);
+        // What lies a whole arena behind was written over.
+        let oldest = self.head.saturating_sub(self.arena.len() as u64);
         while self.lines.front().is_some_and(|entry| entry.start < oldest) {
             self.lines.pop_front();
             self.dropped += 1;
         }
+        // What won't be kept of a line gives its place back, so that a line without end doesn't push the others out.
+        self.head = self
+            .head
+            .min(self.unfinished.start + self.stored(self.unfinished) as u64);
     }
 
     /// Not a method, so that it can be called while the arena is borrowed.

@@ -3,8 +3,8 @@
 use std::os::fd::AsFd;
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
 
+use crate::tree::channel::{receive, send};
 use crate::tree::protocol::{Event, Request};
 
 /// What came from the supervisor.
@@ -23,24 +23,25 @@ pub(crate) fn tell(control: impl AsFd, request: Request) {
         .into_iter()
         .flat_map(u32::to_ne_bytes)
         .collect();
-    while send(control.as_fd(), &bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) == Err(Errno::INTR) {}
+    while send(control.as_fd(), &bytes) == Err(Errno::INTR) {}
 }
 
 /// Takes one event; never blocks.
 pub(crate) fn hear(control: impl AsFd) -> Heard {
     let mut bytes = [0u8; size_of::<Event>()];
     loop {
-        return match recv(control.as_fd(), &mut bytes[..], RecvFlags::DONTWAIT) {
-            Ok((_, length)) if length == bytes.len() => Heard::Event(decode(&bytes)),
-            Ok((_, 0)) => Heard::End,
+        return match receive(control.as_fd(), &mut bytes) {
+            Ok(length) if length == bytes.len() => Heard::Event(decode(&bytes)),
             Err(Errno::INTR) => continue,
             Err(Errno::AGAIN) => Heard::Nothing,
+            // Its end is closed, or it is broken.
             Ok(_) | Err(_) => Heard::End,
         };
     }
 }
 
-fn decode(bytes: &[u8; size_of::<Event>()]) -> Event {
+/// An event from its bytes.
+pub(crate) fn decode(bytes: &[u8; size_of::<Event>()]) -> Event {
     let u32_at = |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| bytes[at + i]));
     let u64_at = |at: usize| u64::from_ne_bytes(std::array::from_fn(|i| bytes[at + i]));
     Event {

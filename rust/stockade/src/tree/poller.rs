@@ -1,4 +1,4 @@
-//! Waiting for many descriptors: epoll on Linux, poll(2) elsewhere.
+//! Waiting for many descriptors: epoll on Linux, a kqueue on macOS.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -60,58 +60,63 @@ mod platform {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(target_os = "macos")]
 mod platform {
-    use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-    use std::sync::Mutex;
+    use std::ffi::c_void;
+    use std::os::fd::{AsRawFd, BorrowedFd};
     use std::time::Duration;
 
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::event::kqueue::{Event, EventFilter, EventFlags, kevent, kqueue};
     use rustix::io;
 
     use super::Interest;
-    use crate::lock;
+    use crate::fork::HostFd;
 
-    /// Registered descriptors. Their owners remove them before they close them.
-    pub(crate) struct Poller(Mutex<Vec<(RawFd, u64, Interest)>>);
+    pub(crate) struct Poller(HostFd);
+
+    /// A token as the pointer that the kernel keeps for us.
+    fn pointer(token: u64) -> *mut c_void {
+        std::ptr::without_provenance_mut(usize::try_from(token).unwrap_or(usize::MAX))
+    }
 
     impl Poller {
         pub(crate) fn new() -> io::Result<Self> {
-            Ok(Poller(Mutex::new(Vec::new())))
+            HostFd::make(|| {
+                let queue = kqueue()?;
+                io::fcntl_setfd(&queue, io::FdFlags::CLOEXEC)?;
+                Ok(queue)
+            })
+            .map(Poller)
+        }
+
+        fn change(&self, event: Event) -> io::Result<()> {
+            // SAFETY: a descriptor is removed before it is closed, and its closing would remove it as well.
+            unsafe { kevent(&self.0, &[event], &mut [] as &mut [Event], None) }.map(|_| ())
         }
 
         pub(super) fn add(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
-            let mut registered = lock(&self.0);
-            if !registered.iter().any(|(raw, ..)| *raw == fd.as_raw_fd()) {
-                registered.push((fd.as_raw_fd(), token, interest));
-            }
-            Ok(())
+            let filter = match interest {
+                Interest::Readable => EventFilter::Read(fd.as_raw_fd()),
+                Interest::Writable => EventFilter::Write(fd.as_raw_fd()),
+            };
+            self.change(Event::new(filter, EventFlags::ADD, pointer(token)))
         }
 
         pub(super) fn remove(&self, fd: BorrowedFd<'_>) {
-            lock(&self.0).retain(|(raw, ..)| *raw != fd.as_raw_fd());
+            for filter in [EventFilter::Read(fd.as_raw_fd()), EventFilter::Write(fd.as_raw_fd())] {
+                // Not there is as good.
+                let _ = self.change(Event::new(filter, EventFlags::DELETE, pointer(0)));
+            }
         }
 
         pub(super) fn wait(&self, timeout: Option<Duration>) -> io::Result<Vec<u64>> {
-            let registered = lock(&self.0).clone();
-            let mut fds: Vec<PollFd<'_>> = registered
-                .iter()
-                .map(|(raw, _, interest)| {
-                    let flags = match interest {
-                        Interest::Readable => PollFlags::IN,
-                        Interest::Writable => PollFlags::OUT,
-                    };
-                    // SAFETY: a descriptor is removed by the polling thread itself before it is closed.
-                    PollFd::from_borrowed_fd(unsafe { BorrowedFd::borrow_raw(*raw) }, flags)
-                })
-                .collect();
-            let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
-            match poll(&mut fds, timeout.as_ref()) {
+            let mut events = Vec::with_capacity(64);
+            // SAFETY: as above.
+            match unsafe { kevent(&self.0, &[], rustix::buffer::spare_capacity(&mut events), timeout) } {
                 Ok(_) | Err(io::Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
-            let ready = fds.iter().zip(&registered).filter(|(fd, _)| !fd.revents().is_empty());
-            Ok(ready.map(|(_, (_, token, _))| *token).collect())
+            Ok(events.iter().map(|event: &Event| event.udata().addr() as u64).collect())
         }
     }
 }

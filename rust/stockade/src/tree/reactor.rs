@@ -297,6 +297,9 @@ impl Loop {
         }
         // Done, or somebody else of this process has waited for any child.
         served.reaped = true;
+        if served.empty.is_none() {
+            served.core.started.supervisor_lost();
+        }
         let input = served.empty.map_or(Input::OwnerGone, Input::Empty);
         self.input(id, input);
         self.forget_if_over(id);

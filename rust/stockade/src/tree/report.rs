@@ -1,5 +1,6 @@
 //! How a server ended, in numbers and in plain words.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use crate::tree::lifecycle::{EndedBy, Fault, Lifecycle};
@@ -61,7 +62,8 @@ pub(crate) fn cause(life: &Lifecycle, out_of_memory: bool) -> String {
     if life.unkillable > 0 {
         let count = life.unkillable;
         let noun = if count == 1 { "process" } else { "processes" };
-        text.push_str(&format!("; {count} unkillable {noun} left"));
+        // Writing to a string can't fail.
+        let _ = write!(text, "; {count} unkillable {noun} left");
     }
     text
 }

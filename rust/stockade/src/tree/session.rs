@@ -112,7 +112,7 @@ impl Session {
 
     /// The same with an environment that was composed before.
     pub(crate) fn launch_with(server: &Server, environment: &Environment, options: Options) -> Result<Session, Error> {
-        let command = find(server, environment)?;
+        let command = find_command(server, environment)?;
         let runtime = runtime()?;
         runtime.reactor.ensure_running()?;
         let plan = Plan::new(&command, environment)?;
@@ -356,8 +356,8 @@ impl Drop for Session {
     }
 }
 
-/// Finds a server's program in the directory and environment that this process has now.
-pub(crate) fn find(server: &Server, environment: &Environment) -> Result<ResolvedCommand, Error> {
+/// Finds a server's program in the directory that this process has now. Blocks on the file system.
+pub fn find_command(server: &Server, environment: &Environment) -> Result<ResolvedCommand, Error> {
     let directory = std::env::current_dir().map_err(|error| {
         Error::new(
             ErrorKind::Launch,

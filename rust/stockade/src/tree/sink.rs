@@ -17,6 +17,7 @@ use crate::tree::session::Core;
 /// Where stderr goes besides the ring.
 #[derive(Default)]
 #[non_exhaustive]
+#[allow(clippy::type_complexity, reason = "an alias would hide from a user what to give")]
 pub enum Sink {
     /// Nowhere.
     #[default]

@@ -1,0 +1,101 @@
+"""What a server costs that only sits there: memory in the host, the supervisor beside it, threads."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import sys
+import threading
+from contextlib import AsyncExitStack
+from time import sleep
+from typing import Any
+
+from mcp import StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from stockade import ServerProcess, StdioServer
+
+from .child import child
+from .harness import Figure, alone, children, proportional, resident, threads
+
+# The threads that launch linger for a second.
+LINGER = 2.5
+
+
+def figures(quick: bool) -> list[Figure]:
+    servers = 5 if quick else 50
+    ours, theirs = alone("benches.idle", "stockade", servers), alone("benches.idle", "sdk", servers)
+    supervisor = ours["supervisor"]
+    return [
+        Figure(
+            f"memory of an idle server ({servers} of them)",
+            ours["host"] + supervisor,
+            "KiB",
+            {
+                "of that in the host": ours["host"],
+                "of that its supervisor (resident)": supervisor,
+                "its supervisor (proportional)": ours["supervisor_pss"],
+                "SDK stdio_client, in the host": theirs["host"],
+            },
+            goal=1024,
+            rule="1 MiB in the host and the supervisor together",
+        ),
+        Figure(
+            f"library threads for {servers} servers",
+            len(ours["threads"]),
+            "threads",
+            {"SDK stdio_client on asyncio": len(theirs["threads"])},
+            goal=1,
+            rule="one for all servers",
+            note=f"stockade's: {', '.join(sorted(set(ours['threads']))) or 'none'}",
+        ),
+    ]
+
+
+async def stockade(stack: AsyncExitStack) -> None:
+    process = await stack.enter_async_context(await ServerProcess.launch(StdioServer(child(), ["speak"])))
+    await process.receive()
+
+
+async def sdk(stack: AsyncExitStack) -> None:
+    streams: Any = await stack.enter_async_context(stdio_client(StdioServerParameters(command=child(), args=["speak"])))
+    await streams[0].receive()
+
+
+async def measure(contestant: str, servers: int) -> dict[str, Any]:
+    start = {"stockade": stockade, "sdk": sdk}[contestant]
+    before = threads()
+    async with AsyncExitStack() as first:
+        await start(first)
+        async with AsyncExitStack() as stack:
+            gc.collect()
+            sleep(LINGER)
+            resident_before = resident()
+            for _ in range(servers):
+                await start(stack)
+            sleep(LINGER)
+            gc.collect()
+            host = (resident() - resident_before) / servers
+            # asyncio names its threads in Python alone.
+            added = threads()
+            for name in before:
+                added.remove(name)
+            supervisors = [pid for pid in children() if contestant == "stockade"]
+            rss = [resident(pid) for pid in supervisors]
+            pss = [proportional(pid) for pid in supervisors]
+            assert threading.active_count() >= 1
+    return {
+        "host": host,
+        "threads": added,
+        "supervisor": sum(rss) / len(rss) if rss else 0.0,
+        "supervisor_pss": sum(pss) / len(pss) if pss else 0.0,
+    }
+
+
+def main() -> None:
+    print(json.dumps(asyncio.run(measure(sys.argv[1], int(sys.argv[2])))))
+
+
+if __name__ == "__main__":
+    main()
