@@ -137,6 +137,10 @@ test-python: build servers faults ## the Python tests, README and docs included
 test-sdk: build ## the MCP SDK's own stdio tests over our transport
 	$(PY) tests/sdk/run.py
 
+.PHONY: check-macos
+check-macos: ## check the Rust code for macOS: types and lints, without a Mac
+	tools/check-macos
+
 .PHONY: test-sdk-versions
 test-sdk-versions: build ## the transport tests on each supported MCP SDK
 	$(PY) tests/sdk/versions.py

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from . import frames, idle, launch, leak, roundtrip, run, stderr, table
 from .harness import ROOT, Figure, compile_python
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 GROUPS: dict[str, Callable[[bool], list[Figure]]] = {
     "launch": launch.figures,

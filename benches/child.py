@@ -11,7 +11,7 @@ SOURCE = Path(__file__).with_name("child.c")
 FOLDER = Path(__file__).parent.parent / "target" / "bench"
 
 # Without a C library, where the source brings its own entry point.
-_FREESTANDING = "-nostdlib -static -ffreestanding -fno-builtin -fno-stack-protector -fno-pie -no-pie".split()
+_FREESTANDING = ["-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector", "-fno-pie", "-no-pie"]
 
 
 @lru_cache(maxsize=1)

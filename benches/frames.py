@@ -10,11 +10,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -26,12 +25,17 @@ from stockade import ServerProcess, StdioServer, StdioTransport
 from .child import child
 from .harness import Figure, alone, forget_peak, peak, resident
 
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
 TICK = 0.0005
+# Something that keeps a CPU busy for a moment, as the server does while it writes.
+BUSY = ("dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=4000", "status=none")
 GO = SessionMessage(JSONRPCRequest(jsonrpc="2.0", id=1, method="go"))
 
 
 def figures(quick: bool) -> list[Figure]:
-    mib = 5 if quick else 50
+    mib = 20 if quick else 50
     rounds, rounds_of_sdk = (1, 1) if quick else (9, 2)
     samples: dict[str, list[dict[str, float]]] = {name: [] for name in CONTESTANTS}
     for turn in range(rounds):
@@ -53,14 +57,14 @@ def figures(quick: bool) -> list[Figure]:
             "ms",
             5,
             "5 ms",
-            f"An idle loop beside busy processes stalls {quiet:.2f} ms here. StdioTransport and the SDK parse on the loop.",
+            f"An idle loop beside a busy process: {quiet:.2f} ms. StdioTransport and the SDK parse on the loop.",
         ),
         figure(
             f"{mib} MiB frame, memory at the peak",
             "memory",
             "MiB",
             2 * mib,
-            "2 × the frame",
+            "twice the frame",
             "Above what was resident before. A parsed message holds the text besides the frame.",
         ),
     ]
@@ -91,13 +95,11 @@ async def stalls_while(work: Awaitable[Any]) -> tuple[Any, float]:
 
 
 async def measured(request: Callable[[], Awaitable[Any]], size: Callable[[Any], int], length: int) -> dict[str, float]:
-    async def noise() -> None:
-        busy = await asyncio.create_subprocess_exec(
-            "dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=4000", "status=none"
-        )
+    async def nothing() -> None:
+        busy = await asyncio.create_subprocess_exec(*BUSY)
         await busy.wait()
 
-    _, idle_stall = await stalls_while(noise())
+    _, idle_stall = await stalls_while(nothing())
     before = resident()
     forget_peak()
     began = perf_counter()

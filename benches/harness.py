@@ -7,12 +7,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from types import TracebackType
+
+    from typing_extensions import Self
 
 ROOT = Path(__file__).parent.parent
 T = TypeVar("T")
@@ -130,7 +134,7 @@ class Host:
             raise RuntimeError(f"the measuring process ended with status {self._process.wait()}")
         return json.loads(answer)
 
-    def __enter__(self) -> Host:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

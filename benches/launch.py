@@ -47,7 +47,7 @@ def figures(quick: bool) -> list[Figure]:
             "ms",
             calls,
             goal=2.5 * calls["posix_spawn"],
-            rule="2.5 × posix_spawn with three pipes, same binary",
+            rule="2.5 times posix_spawn with three pipes, same binary",
             note=explained,
         ),
         Figure(
@@ -56,7 +56,7 @@ def figures(quick: bool) -> list[Figure]:
             "ms",
             large_calls,
             goal=1.5 * call,
-            rule="1.5 × the small host",
+            rule="1.5 times the small host",
         ),
         Figure(
             "launch to first frame, native child",
@@ -64,7 +64,7 @@ def figures(quick: bool) -> list[Figure]:
             "ms",
             first,
             goal=1.4 * first["blocking Popen"],
-            rule="1.4 × the raw floor: a blocking Popen and readline",
+            rule="1.4 times the raw floor: a blocking Popen and readline",
             note="StdioTransport and the SDK parse the frame as well; the others give bytes.",
         ),
         Figure(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import Awaitable, Callable
 from time import perf_counter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -15,6 +14,9 @@ from mcp.client.stdio import stdio_client
 from stockade import ServerProcess, StdioServer, StdioTransport
 
 from .child import child
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 ENVIRONMENT = {name: os.environ[name] for name in ("HOME", "LOGNAME", "PATH", "SHELL", "USER") if name in os.environ}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
 import sys
 from pathlib import Path
 from statistics import median
@@ -47,11 +46,11 @@ def figures(quick: bool) -> list[Figure]:
         Figure(
             "last 100 launches ÷ first 100",
             found["last"] / found["first"],
-            "×",
+            "x",
             goal=1.2,
             rule="1.2",
-            note=f"A launch, a frame and a close: {found['first'] * 1000:.2f} ms at first, {found['last'] * 1000:.2f} ms"
-            f" at last; {found['median'] * 1000:.2f} ms over all.",
+            note=f"A launch, a frame and a close: {found['first'] * 1000:.2f} ms at first,"
+            f" {found['last'] * 1000:.2f} ms at last; {found['median'] * 1000:.2f} ms over all.",
         ),
     ]
 
@@ -61,7 +60,7 @@ def held() -> dict[str, int]:
     tasks = Path("/proc/self/task")
     processes = [(task / "children").read_text().split() for task in tasks.iterdir()]
     return {
-        "descriptors": len(os.listdir("/proc/self/fd")),
+        "descriptors": len(list(Path("/proc/self/fd").iterdir())),
         "threads": len(threads()),
         # Zombies are in the list as well.
         "children": sum(map(len, processes)),

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import select
-from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stockade import ServerProcess, StdioServer, _native
 from stockade._errors import StockadeError
@@ -15,6 +14,9 @@ from stockade._errors import StockadeError
 from .child import child
 from .harness import ROOT
 from .launchers import posix_spawn
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Written by `cargo bench`, which `make bench` runs before.
 CRITERION = ROOT / "target" / "criterion"
@@ -30,6 +32,7 @@ async def measure(rounds: int) -> dict[str, float]:
         process = await ServerProcess.launch(server, stderr=None)
         lists["whole"].append(perf_counter() - began)
         await process.close()
+        del process  # else the next one's time would have this one's cleaning up in it
         lists["spawn"].append((await posix_spawn()).call)
         started, ready, taken, session = native(server)
         lists["start"].append(started)
@@ -39,6 +42,7 @@ async def measure(rounds: int) -> dict[str, float]:
         session.close(2, 2, 2, False)
         while session.report() is None:
             await asyncio.sleep(0.0005)
+        del session
         lists["refused"].append(native(missing)[1])
     return {name: min(values) * 1e6 for name, values in lists.items()}
 

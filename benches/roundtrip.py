@@ -6,10 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp import StdioServerParameters
@@ -20,6 +19,9 @@ from mcp.types import JSONRPCRequest, jsonrpc_message_adapter
 from stockade import ServerProcess, StdioServer, StdioTransport
 
 from .harness import Figure, alone, medians, take_turns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LOOPS = ("asyncio", "uvloop", "trio")
 US, MS = 1e6, 1e3

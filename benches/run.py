@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 
 from .harness import Figure, children, environment, medians, resident
 
@@ -85,10 +85,20 @@ def ended(command: list[str]) -> float:
     return perf_counter() - began
 
 
+def wait_for_front(pid: int, limit: float = 10.0) -> None:
+    """The server may answer before the process that started it has become the front, which names itself."""
+    end = perf_counter() + limit
+    while Path(f"/proc/{pid}/comm").read_text() != "stockade run\n":
+        if perf_counter() > end:
+            raise TimeoutError(f"process {pid} has not become the front within {limit:g} s")
+        sleep(0.001)
+
+
 def memory() -> tuple[int, int, int]:
     """KiB of the front, the supervisor and the server."""
     with start([STOCKADE, "run", "--", "cat"]) as process:
         exchange(process)
+        wait_for_front(process.pid)
         (supervisor,) = children(process.pid)
         (server,) = children(supervisor)
         found = resident(process.pid), resident(supervisor), resident(server)

@@ -12,13 +12,16 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from stockade import ServerProcess, StdioServer
 
 from .child import child
 from .harness import Figure, alone, medians, take_turns
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 LENGTHS = (80, 200)
 PIPE = 256 * 1024
@@ -136,7 +139,12 @@ async def asyncio_lines(length: int, size: int) -> float:
 
 async def measure(length: int, mib: int, rounds: int) -> dict[str, list[float]]:
     # The slow ones get less to read: it is a rate that is measured.
-    sizes = {stockade: mib, raw_drain: mib, blocking_lines: mib // 8, asyncio_lines: mib // 16}
+    sizes: dict[Callable[[int, int], Awaitable[float]], int] = {
+        stockade: mib,
+        raw_drain: mib,
+        blocking_lines: mib // 8,
+        asyncio_lines: mib // 16,
+    }
 
     def bind(take: Callable[[int, int], Awaitable[float]]) -> Callable[[], Awaitable[float]]:
         size = whole_chunks(length, sizes[take] * MIB)

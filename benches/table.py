@@ -7,12 +7,14 @@ import os
 import platform
 import sys
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stockade import _native
 
 from .harness import Figure, number
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAME, VALUE, GOAL = 46, 14, 16
 

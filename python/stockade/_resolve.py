@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._errors import LaunchError, StockadeError
 from ._native import ResolvedCommand
 
 if TYPE_CHECKING:
@@ -20,15 +19,4 @@ def resolve(server: StdioServer) -> ResolvedCommand:
         CommandNotFoundError: there is no such command; `tried` lists where it was looked for.
         LaunchError: there is one, but it can't be started.
     """
-    try:
-        return server._native.resolve()
-    except StockadeError:
-        raise
-    except OSError as error:
-        raise LaunchError(
-            f"This process's own working directory can't be used: {error.strerror}.",
-            code="no-working-directory",
-            stage="resolve",
-            remedy="Change to a directory that exists.",
-            native_code=error.errno,
-        ) from None
+    return server._native.resolve()

@@ -115,9 +115,15 @@ class StdioTransport:
         require()
         deadline = None if self._startup_timeout is None else monotonic() + self._startup_timeout
         # The SDK's import takes its time; the server starts meanwhile.
-        self._process = process = await start(
+        process = await start(
             self._server, self._stderr, self._shutdown, self._max_frame_bytes, self._startup_timeout, sdk
         )
+        return self.attach(process, deadline)
+
+    def attach(self, process: ServerProcess, deadline: float | None = None) -> tuple[MessageReader, MessageWriter]:
+        """The streams of a process; from here on it is this transport's to end."""
+        self._used = True
+        self._process = process
         self._reader = MessageReader(process, deadline, self._startup_timeout, self._on_noise)
         self._writer = MessageWriter(process)
         return self._reader, self._writer

@@ -29,31 +29,55 @@ fn build_helper(target: &str) {
         command
             .args(["helper-macos/main.rs", "--edition=2024", "--crate-type=bin"])
             .args(["--crate-name=stockade_helper", "--target", target])
-            .args(["-Cpanic=abort", "-Copt-level=s", "-Clto=fat", "-Ccodegen-units=1"])
+            .args([
+                "-Cpanic=abort",
+                "-Copt-level=s",
+                "-Clto=fat",
+                "-Ccodegen-units=1",
+            ])
             // Not -Cstrip: changing the file after the linker has signed it would make it useless.
-            .args(["-Cdebuginfo=0", "-Coverflow-checks=off", "-Clink-arg=-Wl,-x"])
+            .args([
+                "-Cdebuginfo=0",
+                "-Coverflow-checks=off",
+                "-Clink-arg=-Wl,-x",
+            ])
             .args(how)
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS");
         if let Some(linker) = env::var_os("RUSTC_LINKER") {
-            command.arg("-C").arg(format!("linker={}", linker.display()));
+            command
+                .arg("-C")
+                .arg(format!("linker={}", linker.display()));
         }
         command.output().expect("rustc can be started")
     };
     let output = compile(&["-o", &program.to_string_lossy()]);
     let source = if output.status.success() {
-        format!("pub(super) fn program() -> &'static [u8] {{ include_bytes!({:?}) }}", program.display().to_string())
+        format!(
+            "pub(super) fn program() -> &'static [u8] {{ include_bytes!({:?}) }}",
+            program.display().to_string()
+        )
     } else {
         // Without a linker for macOS, everything can be checked but nothing built: the constant below fails as soon as
         // code is made of it, which `cargo check` never does.
-        let check = compile(&["--emit=metadata", "-o", &out.join("helper.rmeta").to_string_lossy()]);
+        let check = compile(&[
+            "--emit=metadata",
+            "-o",
+            &out.join("helper.rmeta").to_string_lossy(),
+        ]);
         let failure = String::from_utf8_lossy(&output.stderr).into_owned();
-        if env::var("HOST").is_ok_and(|host| host.contains("apple-darwin")) || !check.status.success() {
-            panic!("the helper could not be compiled for {target}:\n{failure}");
-        }
+        let on_macos = env::var("HOST").is_ok_and(|host| host.contains("apple-darwin"));
+        assert!(
+            !on_macos && check.status.success(),
+            "the helper could not be compiled for {target}:\n{failure}"
+        );
         println!("cargo::warning=no linker for {target}: only checks are possible");
-        let failure = failure.lines().last().unwrap_or_default().to_owned();
-        let message = format!("the helper could not be linked for {target}, which a build needs: {failure}");
+        let failure = failure
+            .lines()
+            .find(|line| line.starts_with("error"))
+            .unwrap_or(&failure);
+        let message =
+            format!("the helper could not be linked for {target}, which a build needs: {failure}");
         format!(
             "struct Missing<T>(T);\n\
              impl<T> Missing<T> {{ const PROGRAM: &'static [u8] = panic!(\"{{}}\", {message:?}); }}\n\

@@ -11,7 +11,7 @@ A block runs as it stands. What a reader shouldn't have to see goes into comment
 
 An ```output block after a block is its expected output. In a ```console block lines that begin with "$ " are commands
 ("> " goes on from the line before), the lines below each are its output. In both, "..." stands for anything; alone on
-a line, for any lines.
+a line, for any lines. A Python block's output is what it prints; of commands it is stdout and stderr together.
 """
 
 from __future__ import annotations

@@ -75,15 +75,15 @@ def python_codes() -> set[str]:
     found: set[str] = set()
     for file in PYTHON.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            value: ast.expr | None = None
-            if isinstance(node, ast.keyword) and node.arg == "code":
-                value = node.value
-            elif isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["code"]:
-                value = node.value
-            elif isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "code":
-                value = node.value
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                found.add(value.value)
+            match node:
+                case (
+                    ast.keyword(arg="code", value=ast.Constant(value=str(code)))
+                    | ast.Assign(targets=[ast.Name(id="code")], value=ast.Constant(value=str(code)))
+                    | ast.AnnAssign(target=ast.Name(id="code"), value=ast.Constant(value=str(code)))
+                ):
+                    found.add(code)
+                case _:
+                    pass
     return found
 
 

@@ -43,6 +43,7 @@ def is_run(block: Block) -> bool:
 def folder(tmp_path: Path, installed_servers: Path, request: pytest.FixtureRequest) -> Path:
     """An empty folder, with the page's files up to the block; npx finds the installed servers there."""
     (tmp_path / "package.json").write_text("{}", encoding="utf-8")
+    (tmp_path / ".npmrc").write_text("update-notifier=false\n", encoding="utf-8")
     (tmp_path / "node_modules").symlink_to(NODE / "node_modules")
     block: Block = request.getfixturevalue("block")
     for earlier in block.before:
@@ -74,17 +75,18 @@ def run(block: Block, folder: Path, command: list[str], status: int, expected: s
         env=environment(folder),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=subprocess.STDOUT if block.language != "python" else subprocess.PIPE,
         start_new_session=True,
     )
     try:
-        raw, _ = process.communicate(timeout=540)
+        out, error = process.communicate(timeout=540)
     except BaseException:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         raise
-    output = raw.decode("utf-8", "replace")
-    assert process.returncode == status, f"{block.where} ended with {process.returncode}, not {status}:\n{output}"
+    output = out.decode("utf-8", "replace")
+    everything = output + (error or b"").decode("utf-8", "replace")
+    assert process.returncode == status, f"{block.where} ended with {process.returncode}, not {status}:\n{everything}"
     if expected is not None:
         assert matches(expected, output), f"{block.where} should print:\n{expected}\nand printed:\n{output}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -35,7 +36,6 @@ class Host:
         *args: object,
         under: tuple[str, ...] = (),
         env: Mapping[str, str] | None = None,
-        new_session: bool = True,
         **options: Any,
     ) -> None:
         self.process = subprocess.Popen(
@@ -43,7 +43,7 @@ class Host:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=new_session,
+            start_new_session=True,
             env={**os.environ, "PYTHONFAULTHANDLER": "1", "PYTHONPATH": str(ROOT), **(env or {})},
             **options,
         )
@@ -92,8 +92,9 @@ class Host:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
+        if self.process.returncode is None:
+            # Not reaped yet, so the number is its own: what it has forked goes as well.
+            os.killpg(self.pid, signal.SIGKILL)
         self.process.wait(30)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:

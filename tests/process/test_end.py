@@ -9,6 +9,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from stockade import ServerExited, ServerProcess, Shutdown, StdioServer
@@ -113,8 +114,8 @@ async def test_death_is_seen_although_a_descendant_holds_stdout(lifeline: Lifeli
                 await process.receive()
         assert caught.value.report is not None
         assert (caught.value.report.returncode, caught.value.report.ended_by) == (7, "exit")
-        await lifeline.held_by(2)
-        await lifeline.gone()
+    await lifeline.held_by(2)
+    await lifeline.gone()
 
 
 async def test_a_server_that_closes_its_stdout_and_lives_on_is_ended() -> None:
@@ -220,6 +221,8 @@ async def test_an_unclosed_server_is_ended_by_the_garbage_collector_with_a_warni
     assert await process.receive() == b"ready"
     with anyio.move_on_after(0):
         await process.receive()
+    # The loop itself keeps the cancellation, and with it the frames of `receive`, until this task has waited again.
+    await anyio.lowlevel.checkpoint()
     with pytest.warns(ResourceWarning, match="unclosed.*family"):
         del process
         gc.collect()

@@ -10,10 +10,12 @@ import sys
 
 lifeline = os.open(sys.argv[1], os.O_WRONLY)
 traits = sys.argv[2:]
+arrived, arrive = os.pipe()
 
 
 def live():
     os.write(lifeline, b"x")
+    os.write(arrive, b"x")
     while True:
         signal.pause()
 
@@ -33,11 +35,13 @@ if "daemon" in traits:
             live()
         os._exit(0)
     os.waitpid(middle, 0)
+for _ in {"child", "daemon"} & set(traits):
+    os.read(arrived, 1)
 os.write(lifeline, b"x")
 if "exits" in traits:
     os._exit(7)
 print("ready", flush=True)
 for line in sys.stdin:
     print(line, end="", flush=True)
-if "deaf" in traits or "stubborn" in traits:
-    live()
+while "deaf" in traits or "stubborn" in traits:
+    signal.pause()

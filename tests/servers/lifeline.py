@@ -22,7 +22,9 @@ class Lifeline:
         with anyio.fail_after(30):
             while count > 0:
                 await anyio.wait_readable(self._reader)
-                count -= len(os.read(self._reader, count))
+                arrived = os.read(self._reader, count)
+                assert arrived, "all of them are dead"
+                count -= len(arrived)
 
     async def gone(self, seconds: float = 30) -> None:
         """Wait until nobody holds it; call it after `held_by`."""

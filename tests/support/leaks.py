@@ -11,8 +11,9 @@ from pathlib import Path
 
 from stockade import _native
 
-# What others keep on purpose: trio's idle worker threads (ten seconds) and libuv's pool.
-KEPT_THREADS = ("Trio thread", "libuv-worker")
+# What stays on purpose for a while: trio's idle worker threads (ten seconds), libuv's pool, and the executor's idle
+# launch threads (one second).
+KEPT_THREADS = ("Trio thread", "libuv-worker", "stockade-launch")
 PROC = Path("/proc/self")
 
 

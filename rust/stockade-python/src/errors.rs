@@ -30,7 +30,10 @@ fn make(py: Python<'_>, error: Error) -> PyResult<PyErr> {
     fields.set_item("remedy", error.remedy)?;
     fields.set_item("operation", error.operation)?;
     fields.set_item("native_code", error.native_code)?;
-    fields.set_item("filename", error.filename.map(|path| path.into_os_string()))?;
+    fields.set_item(
+        "filename",
+        error.filename.map(std::path::PathBuf::into_os_string),
+    )?;
     let tried: Vec<Candidate> = error.tried.into_iter().map(Candidate::from).collect();
     fields.set_item("tried", tried)?;
     let exception = py.import("stockade._errors")?.call_method1(

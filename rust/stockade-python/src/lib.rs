@@ -53,7 +53,8 @@ mod _native {
     #[pyfunction]
     fn run(py: Python<'_>, server: &Server) -> PyResult<i32> {
         let server = server.core();
-        py.detach(|| stockade::run(&server)).map_err(crate::errors::raise)
+        py.detach(|| stockade::run(&server))
+            .map_err(crate::errors::raise)
     }
 
     /// One thing that this machine offers, or lacks.

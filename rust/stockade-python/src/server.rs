@@ -50,7 +50,9 @@ impl Server {
     fn resolve(&self, py: Python<'_>) -> PyResult<ResolvedCommand> {
         // With the GIL: Python code changes the environment with it only.
         let environment = self.0.environment(std::env::vars_os());
-        py.detach(|| stockade::find_command(&self.0, &environment)).map(ResolvedCommand).map_err(raise)
+        py.detach(|| stockade::find_command(&self.0, &environment))
+            .map(ResolvedCommand)
+            .map_err(raise)
     }
 
     fn environment(&self) -> Vec<(OsString, OsString)> {

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use stockade::Sink;
+use stockade::{ErrorKind, Sink, Stage};
+
+use crate::errors::raise;
 
 /// Set when the interpreter is about to end: no thread may enter it any more.
 static SILENT: AtomicBool = AtomicBool::new(false);
@@ -25,19 +27,32 @@ pub(crate) fn make(sink: &Bound<'_, PyAny>) -> PyResult<Sink> {
         return Ok(lines(sink.clone().unbind()));
     }
     if let Ok(fd) = sink.extract::<RawFd>() {
-        return Ok(Sink::File(duplicate(fd)?));
+        let file = duplicate(fd).map_err(|error| unusable(&format!("descriptor {fd}"), &error))?;
+        return Ok(Sink::File(file));
     }
     let path: PathBuf = sink.extract()?;
     // With the GIL released: the file system may be slow.
-    let file = sink
-        .py()
-        .detach(|| OpenOptions::new().append(true).create(true).open(path))?;
+    let file = sink.py().detach(|| {
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .map_err(|error| unusable(&path.to_string_lossy(), &error))
+    })?;
     Ok(Sink::File(file))
 }
 
-fn duplicate(fd: RawFd) -> PyResult<File> {
+fn unusable(what: &str, error: &std::io::Error) -> PyErr {
+    let message = format!("The server's stderr can't go to {what}: {error}.");
+    let error = stockade::Error::new(ErrorKind::Config, "sink-unusable", Stage::Launch, message)
+        .remedy("Give a file that can be written, an open descriptor, a callable or a logger.")
+        .native_code(error.raw_os_error().unwrap_or_default());
+    raise(error)
+}
+
+fn duplicate(fd: RawFd) -> std::io::Result<File> {
     if fd < 0 {
-        return Err(std::io::Error::from_raw_os_error(libc::EBADF).into());
+        return Err(std::io::Error::from_raw_os_error(libc::EBADF));
     }
     // SAFETY: the number is borrowed for this call only, which fails where nothing is open under it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };

@@ -10,14 +10,30 @@ use stockade::{Error, Options, Received, Session, Shutdown, Sink};
 fn main() -> Result<(), Error> {
     let mut words = std::env::args_os().skip(1);
     let command = words.next().unwrap_or_else(|| "cat".into());
-    let server = Server::new(command, words.collect(), None, vec![], Inherit::Safe(vec![]))?;
+    let server = Server::new(
+        command,
+        words.collect(),
+        None,
+        vec![],
+        Inherit::Safe(vec![]),
+    )?;
     let sink = Sink::Lines(Box::new(|lines| {
         for line in lines {
             eprintln!("stderr: {}", stockade::stderr::text::sanitise(line));
         }
     }));
-    let session = Session::launch(&server, Options { sink, ..Options::default() })?;
-    println!("started {} as process {}", session.command().program.display(), session.pid());
+    let session = Session::launch(
+        &server,
+        Options {
+            sink,
+            ..Options::default()
+        },
+    )?;
+    println!(
+        "started {} as process {}",
+        session.command().program.display(),
+        session.pid()
+    );
 
     session.send(br#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#)?;
     if let Received::Frame(frame) = session.receive_blocking(Some(Duration::from_secs(10)))? {

@@ -46,7 +46,7 @@ pub(crate) const EV_ADD: u16 = 1;
 pub(crate) const EV_DELETE: u16 = 2;
 pub(crate) const NOTE_EXIT: u32 = 0x8000_0000;
 
-/// Asks proc_pidinfo for 64 bytes about a process that isn't a zombie.
+/// Asks `proc_pidinfo` for 64 bytes about a process that isn't a zombie.
 pub(crate) const PROC_PIDT_SHORTBSDINFO: c_int = 13;
 
 #[repr(C, packed(4))]
@@ -122,17 +122,39 @@ unsafe extern "C" {
         from: c_int,
         to: c_int,
     ) -> c_int;
-    pub(crate) fn posix_spawn_file_actions_destroy(actions: *mut posix_spawn_file_actions_t) -> c_int;
+    pub(crate) fn posix_spawn_file_actions_destroy(
+        actions: *mut posix_spawn_file_actions_t,
+    ) -> c_int;
     pub(crate) fn posix_spawn_file_actions_init(actions: *mut posix_spawn_file_actions_t) -> c_int;
     pub(crate) fn posix_spawnattr_destroy(attributes: *mut posix_spawnattr_t) -> c_int;
     pub(crate) fn posix_spawnattr_init(attributes: *mut posix_spawnattr_t) -> c_int;
-    pub(crate) fn posix_spawnattr_setflags(attributes: *mut posix_spawnattr_t, flags: c_short) -> c_int;
-    pub(crate) fn posix_spawnattr_setsigdefault(attributes: *mut posix_spawnattr_t, signals: *const sigset_t) -> c_int;
-    pub(crate) fn posix_spawnattr_setsigmask(attributes: *mut posix_spawnattr_t, signals: *const sigset_t) -> c_int;
+    pub(crate) fn posix_spawnattr_setflags(
+        attributes: *mut posix_spawnattr_t,
+        flags: c_short,
+    ) -> c_int;
+    pub(crate) fn posix_spawnattr_setsigdefault(
+        attributes: *mut posix_spawnattr_t,
+        signals: *const sigset_t,
+    ) -> c_int;
+    pub(crate) fn posix_spawnattr_setsigmask(
+        attributes: *mut posix_spawnattr_t,
+        signals: *const sigset_t,
+    ) -> c_int;
     pub(crate) fn proc_listpgrppids(group: pid_t, buffer: *mut c_void, bytes: c_int) -> c_int;
-    pub(crate) fn proc_pidinfo(pid: c_int, flavor: c_int, argument: u64, buffer: *mut c_void, bytes: c_int) -> c_int;
+    pub(crate) fn proc_pidinfo(
+        pid: c_int,
+        flavor: c_int,
+        argument: u64,
+        buffer: *mut c_void,
+        bytes: c_int,
+    ) -> c_int;
     pub(crate) fn recv(fd: c_int, buffer: *mut c_void, bytes: usize, flags: c_int) -> isize;
     pub(crate) fn send(fd: c_int, buffer: *const c_void, bytes: usize, flags: c_int) -> isize;
-    pub(crate) fn wait4(pid: pid_t, status: *mut c_int, options: c_int, usage: *mut rusage) -> pid_t;
+    pub(crate) fn wait4(
+        pid: pid_t,
+        status: *mut c_int,
+        options: c_int,
+        usage: *mut rusage,
+    ) -> pid_t;
     pub(crate) fn waitid(kind: c_uint, id: c_uint, info: *mut siginfo_t, options: c_int) -> c_int;
 }

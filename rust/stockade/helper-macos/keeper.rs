@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::protocol::{EMPTY, EXITED, Event, KILL, LEAVE, LEFT, Request, SIGNAL, STOPPED, TERMINATE};
+use super::protocol::{
+    EMPTY, EXITED, Event, KILL, LEAVE, LEFT, Request, SIGNAL, STOPPED, TERMINATE,
+};
 
 /// Processes die within moments of their SIGKILL: so long they are looked at often, while the server waits to be reaped.
 const QUICK_ROUNDS: u32 = 4;
@@ -103,7 +105,12 @@ impl Keeper {
     pub(crate) fn step<W: World>(&mut self, world: &mut W) -> Next {
         if self.server == Server::Running {
             while let Some((stopped, status)) = world.stop_or_continue() {
-                world.tell(&Event { kind: STOPPED, status, count: u32::from(stopped), ..Event::default() });
+                world.tell(&Event {
+                    kind: STOPPED,
+                    status,
+                    count: u32::from(stopped),
+                    ..Event::default()
+                });
             }
             if world.has_exited() {
                 self.server = Server::Unreaped;
@@ -131,23 +138,41 @@ impl Keeper {
         }
         let running = u32::from(self.server == Server::Running);
         // Somebody was found, whatever the list says.
-        let left = (u32::try_from(others.len()).unwrap_or(u32::MAX).saturating_add(running)).max(1);
+        let left = (u32::try_from(others.len())
+            .unwrap_or(u32::MAX)
+            .saturating_add(running))
+        .max(1);
         if left != self.told_left && !self.host_gone {
             self.told_left = left;
-            world.tell(&Event { kind: LEFT, count: left, ..Event::default() });
+            world.tell(&Event {
+                kind: LEFT,
+                count: left,
+                ..Event::default()
+            });
         }
-        Next::Wait(Some(if self.rounds > QUICK_ROUNDS { SLOW } else { QUICK }))
+        Next::Wait(Some(if self.rounds > QUICK_ROUNDS {
+            SLOW
+        } else {
+            QUICK
+        }))
     }
 
     fn reap<W: World>(&mut self, world: &mut W) {
-        let event = Event { kind: EXITED, ..world.reap() };
+        let event = Event {
+            kind: EXITED,
+            ..world.reap()
+        };
         self.server = Server::Reaped;
         world.tell(&event);
     }
 
     fn finish<W: World>(&mut self, world: &mut W) -> Next {
         let count = u32::try_from(self.killed.len()).unwrap_or(u32::MAX);
-        world.tell(&Event { kind: EMPTY, count, ..Event::default() });
+        world.tell(&Event {
+            kind: EMPTY,
+            count,
+            ..Event::default()
+        });
         Next::Exit
     }
 }
@@ -173,7 +198,11 @@ mod tests {
 
     impl Fake {
         fn new(others: &[i32]) -> Self {
-            Fake { running: true, others: others.to_vec(), ..Fake::default() }
+            Fake {
+                running: true,
+                others: others.to_vec(),
+                ..Fake::default()
+            }
         }
     }
 
@@ -188,7 +217,10 @@ mod tests {
         }
 
         fn signal_group(&mut self, signal: i32) -> bool {
-            assert!(!(self.reaped && self.empty), "a number that may be a stranger's was signalled");
+            assert!(
+                !(self.reaped && self.empty),
+                "a number that may be a stranger's was signalled"
+            );
             let found = self.running || !self.others.is_empty();
             self.empty = !found;
             self.signals.push((true, signal));
@@ -217,7 +249,11 @@ mod tests {
         fn reap(&mut self) -> Event {
             assert!(!self.running && !self.reaped);
             self.reaped = true;
-            Event { status: 256, user_us: 5, ..Event::default() }
+            Event {
+                status: 256,
+                user_us: 5,
+                ..Event::default()
+            }
         }
 
         fn tell(&mut self, event: &Event) {
@@ -261,7 +297,13 @@ mod tests {
         world.running = false;
         world.tough = 10;
         let nexts = run(&mut keeper, &mut world);
-        assert_eq!(nexts.iter().filter(|next| **next == Next::Wait(Some(QUICK))).count(), QUICK_ROUNDS as usize);
+        assert_eq!(
+            nexts
+                .iter()
+                .filter(|next| **next == Next::Wait(Some(QUICK)))
+                .count(),
+            QUICK_ROUNDS as usize
+        );
         assert_eq!(world.told, [(LEFT, 1), (EXITED, 0), (EMPTY, 1)]);
         assert!(nexts.contains(&Next::Wait(Some(SLOW))));
     }
@@ -269,13 +311,29 @@ mod tests {
     #[test]
     fn descendants_are_left_alone_on_request_unless_everything_is_to_be_killed() {
         let (mut keeper, mut world) = (Keeper::new(false), Fake::new(&[7]));
-        keeper.request(Request { kind: LEAVE, value: 0, flag: 1 }, &mut world);
+        keeper.request(
+            Request {
+                kind: LEAVE,
+                value: 0,
+                flag: 1,
+            },
+            &mut world,
+        );
         world.running = false;
         assert_eq!(keeper.step(&mut world), Next::Exit);
-        assert_eq!((world.told, world.signals), (vec![(EXITED, 0), (EMPTY, 0)], vec![]));
+        assert_eq!(
+            (world.told, world.signals),
+            (vec![(EXITED, 0), (EMPTY, 0)], vec![])
+        );
 
         let (mut keeper, mut world) = (Keeper::new(true), Fake::new(&[7]));
-        keeper.request(Request { kind: KILL, ..Request::default() }, &mut world);
+        keeper.request(
+            Request {
+                kind: KILL,
+                ..Request::default()
+            },
+            &mut world,
+        );
         assert_eq!(run(&mut keeper, &mut world).last(), Some(&Next::Exit));
         assert_eq!(world.told, [(LEFT, 2), (EXITED, 0), (EMPTY, 1)]);
     }
@@ -291,8 +349,21 @@ mod tests {
     #[test]
     fn a_polite_end_wakes_those_who_are_stopped() {
         let (mut keeper, mut world) = (Keeper::new(false), Fake::new(&[7]));
-        keeper.request(Request { kind: TERMINATE, ..Request::default() }, &mut world);
-        keeper.request(Request { kind: SIGNAL, value: 2, flag: 0 }, &mut world);
+        keeper.request(
+            Request {
+                kind: TERMINATE,
+                ..Request::default()
+            },
+            &mut world,
+        );
+        keeper.request(
+            Request {
+                kind: SIGNAL,
+                value: 2,
+                flag: 0,
+            },
+            &mut world,
+        );
         assert_eq!(world.signals, [(true, 15), (true, 19), (false, 2)]);
         assert_eq!(keeper.step(&mut world), Next::Wait(None));
     }
@@ -306,8 +377,21 @@ mod tests {
             keeper.step(&mut world);
         }
         let before = world.signals.len();
-        keeper.request(Request { kind: SIGNAL, value: 2, flag: 0 }, &mut world);
-        keeper.request(Request { kind: TERMINATE, ..Request::default() }, &mut world);
+        keeper.request(
+            Request {
+                kind: SIGNAL,
+                value: 2,
+                flag: 0,
+            },
+            &mut world,
+        );
+        keeper.request(
+            Request {
+                kind: TERMINATE,
+                ..Request::default()
+            },
+            &mut world,
+        );
         assert_eq!(world.signals.len(), before);
     }
 

@@ -37,7 +37,9 @@ fn main() {
     let host = sys::parent();
     std::panic::set_hook(Box::new(|_| kill_all()));
     let Some(body) = receive_plan() else { return };
-    let Some(plan) = plan::decode(&body) else { std::process::exit(FAILURE) };
+    let Some(plan) = plan::decode(&body) else {
+        std::process::exit(FAILURE)
+    };
 
     let queue = Queue::new(CONTROL).unwrap_or_else(|errno| fail(plan::WATCH, errno));
     match queue.watch_host(host) {
@@ -52,17 +54,29 @@ fn main() {
     {
         fail(plan::DIRECTORY, errno);
     }
-    let pid = sys::spawn(plan.program, &plan.argv, &plan.environment, STDIO)
-        .unwrap_or_else(|(executed, errno)| fail(if executed { plan::EXEC } else { plan::PREPARE }, errno));
+    let pid = sys::spawn(plan.program, &plan.argv, &plan.environment, STDIO).unwrap_or_else(
+        |(executed, errno)| fail(if executed { plan::EXEC } else { plan::PREPARE }, errno),
+    );
     SERVER.store(pid, Ordering::Relaxed);
     for fd in STDIO {
         sys::close(fd);
     }
     let _ = sys::change_directory(c"/");
-    let mut server = Server { pid, control: CONTROL };
+    let mut server = Server {
+        pid,
+        control: CONTROL,
+    };
     let keeper = Keeper::new(plan.leave);
     drop(body);
-    sys::send(CONTROL, &event_bytes(&Event { kind: plan::STARTED, status: pid, ..Event::default() }), true);
+    sys::send(
+        CONTROL,
+        &event_bytes(&Event {
+            kind: plan::STARTED,
+            status: pid,
+            ..Event::default()
+        }),
+        true,
+    );
     keep(keeper, &mut server, &queue);
 }
 
@@ -86,7 +100,12 @@ fn fill(mut buffer: &mut [u8]) -> Option<()> {
 }
 
 fn fail(step: u32, errno: i32) -> ! {
-    let event = Event { kind: plan::FAILED, count: step, status: errno, ..Event::default() };
+    let event = Event {
+        kind: plan::FAILED,
+        count: step,
+        status: errno,
+        ..Event::default()
+    };
     sys::send(CONTROL, &event_bytes(&event), true);
     std::process::exit(FAILURE)
 }

@@ -38,7 +38,11 @@ impl Plan<'_> {
         let mut bytes = vec![0; HEADER];
         bytes.push(u8::from(self.leave));
         bytes.extend(u32::try_from(self.argv.len()).ok()?.to_ne_bytes());
-        for text in [self.program, self.directory].iter().chain(&self.argv).chain(&self.environment) {
+        for text in [self.program, self.directory]
+            .iter()
+            .chain(&self.argv)
+            .chain(&self.environment)
+        {
             bytes.extend_from_slice(text.to_bytes_with_nul());
         }
         let length = u32::try_from(bytes.len() - HEADER).ok()?;
@@ -65,7 +69,13 @@ pub(crate) fn decode(body: &[u8]) -> Option<Plan<'_>> {
     }
     let (&[program, directory], rest) = texts.split_first_chunk()?;
     let (argv, environment) = rest.split_at_checked(count)?;
-    Some(Plan { leave: *leave != 0, program, directory, argv: argv.to_vec(), environment: environment.to_vec() })
+    Some(Plan {
+        leave: *leave != 0,
+        program,
+        directory,
+        argv: argv.to_vec(),
+        environment: environment.to_vec(),
+    })
 }
 
 #[cfg(test)]
@@ -84,7 +94,15 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded_with_empty_strings_in_place() {
-        for plan in [plan(), Plan { leave: false, argv: vec![c""], environment: vec![], ..plan() }] {
+        for plan in [
+            plan(),
+            Plan {
+                leave: false,
+                argv: vec![c""],
+                environment: vec![],
+                ..plan()
+            },
+        ] {
             let bytes = plan.encode().unwrap();
             let (header, body) = bytes.split_first_chunk().unwrap();
             assert_eq!(body_length(*header), body.len());

@@ -19,6 +19,12 @@ fn the_host_reads_events_as_the_helper_writes_them() {
         system_us: 77,
     };
     let read = crate::tree::control::decode(&records::event_bytes(&event));
-    assert_eq!((read.kind, read.status, read.count), (event.kind, event.status, event.count));
-    assert_eq!((read.user_us, read.system_us), (event.user_us, event.system_us));
+    assert_eq!(
+        (read.kind, read.status, read.count),
+        (event.kind, event.status, event.count)
+    );
+    assert_eq!(
+        (read.user_us, read.system_us),
+        (event.user_us, event.system_us)
+    );
 }

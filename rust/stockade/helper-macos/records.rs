@@ -19,7 +19,11 @@ impl Requests {
     pub(crate) fn next(&mut self) -> Option<Request> {
         let (record, _) = self.bytes.split_first_chunk::<REQUEST>()?;
         let word = |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| record[at + i]));
-        let request = Request { kind: word(0), value: word(4).cast_signed(), flag: word(8) };
+        let request = Request {
+            kind: word(0),
+            value: word(4).cast_signed(),
+            flag: word(8),
+        };
         self.bytes.drain(..REQUEST);
         Some(request)
     }
@@ -41,7 +45,13 @@ mod tests {
 
     #[test]
     fn requests_in_any_pieces_come_out_whole_and_in_order() {
-        let sent: Vec<Request> = (1..=3).map(|kind| Request { kind, value: -5, flag: 7 * kind }).collect();
+        let sent: Vec<Request> = (1..=3)
+            .map(|kind| Request {
+                kind,
+                value: -5,
+                flag: 7 * kind,
+            })
+            .collect();
         let bytes: Vec<u8> = sent
             .iter()
             .flat_map(|request| [request.kind, request.value.cast_unsigned(), request.flag])

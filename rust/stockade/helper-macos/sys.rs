@@ -25,7 +25,11 @@ pub(crate) fn close(fd: c_int) {
 
 pub(crate) fn change_directory(path: &CStr) -> Result<(), i32> {
     // SAFETY: the pointer is to a NUL-terminated string.
-    if unsafe { ffi::chdir(path.as_ptr()) } == 0 { Ok(()) } else { Err(last_errno()) }
+    if unsafe { ffi::chdir(path.as_ptr()) } == 0 {
+        Ok(())
+    } else {
+        Err(last_errno())
+    }
 }
 
 pub(crate) fn kill(pid: i32, signal: i32) -> bool {
@@ -76,8 +80,15 @@ pub(crate) enum Happened {
 /// A kqueue on the three.
 pub(crate) struct Queue(c_int);
 
-fn change(ident: usize, filter: i16, flags: u16, fflags: u32) -> ffi::kevent {
-    ffi::kevent { ident, filter, flags, fflags, data: 0, udata: std::ptr::null_mut() }
+fn change(ident: usize, filter: i16, flags: u16, notes: u32) -> ffi::kevent {
+    ffi::kevent {
+        ident,
+        filter,
+        flags,
+        fflags: notes,
+        data: 0,
+        udata: std::ptr::null_mut(),
+    }
 }
 
 impl Queue {
@@ -88,27 +99,60 @@ impl Queue {
             return Err(last_errno());
         }
         let queue = Queue(queue);
-        queue.apply(change(control.unsigned_abs() as usize, ffi::EVFILT_READ, ffi::EV_ADD, 0))?;
-        queue.apply(change(ffi::SIGCHLD.unsigned_abs() as usize, ffi::EVFILT_SIGNAL, ffi::EV_ADD, 0))?;
+        queue.apply(change(
+            control.unsigned_abs() as usize,
+            ffi::EVFILT_READ,
+            ffi::EV_ADD,
+            0,
+        ))?;
+        queue.apply(change(
+            ffi::SIGCHLD.unsigned_abs() as usize,
+            ffi::EVFILT_SIGNAL,
+            ffi::EV_ADD,
+            0,
+        ))?;
         Ok(queue)
     }
 
     /// Watches the host. False: it is dead.
     pub(crate) fn watch_host(&self, host: i32) -> Result<bool, i32> {
-        match self.apply(change(host.unsigned_abs() as usize, ffi::EVFILT_PROC, ffi::EV_ADD, ffi::NOTE_EXIT)) {
+        match self.apply(change(
+            host.unsigned_abs() as usize,
+            ffi::EVFILT_PROC,
+            ffi::EV_ADD,
+            ffi::NOTE_EXIT,
+        )) {
             Err(ffi::ESRCH) => Ok(false),
             other => other.map(|()| true),
         }
     }
 
     pub(crate) fn forget_control(&self, control: c_int) {
-        let _ = self.apply(change(control.unsigned_abs() as usize, ffi::EVFILT_READ, ffi::EV_DELETE, 0));
+        let _ = self.apply(change(
+            control.unsigned_abs() as usize,
+            ffi::EVFILT_READ,
+            ffi::EV_DELETE,
+            0,
+        ));
     }
 
     fn apply(&self, change: ffi::kevent) -> Result<(), i32> {
         // SAFETY: one change from a local, no events.
-        let result = unsafe { ffi::kevent(self.0, &raw const change, 1, std::ptr::null_mut(), 0, std::ptr::null()) };
-        if result < 0 { Err(last_errno()) } else { Ok(()) }
+        let result = unsafe {
+            ffi::kevent(
+                self.0,
+                &raw const change,
+                1,
+                std::ptr::null_mut(),
+                0,
+                std::ptr::null(),
+            )
+        };
+        if result < 0 {
+            Err(last_errno())
+        } else {
+            Ok(())
+        }
     }
 
     /// What has happened; nothing after `limit`.
@@ -120,9 +164,14 @@ impl Queue {
         });
         let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: no changes; room for as many events as said; the time lives until the call returns.
-        let count = unsafe { ffi::kevent(self.0, std::ptr::null(), 0, events.as_mut_ptr(), 8, limit) };
+        let count =
+            unsafe { ffi::kevent(self.0, std::ptr::null(), 0, events.as_mut_ptr(), 8, limit) };
         let Ok(count) = usize::try_from(count) else {
-            return if last_errno() == ffi::EINTR { Ok(Vec::new()) } else { Err(last_errno()) };
+            return if last_errno() == ffi::EINTR {
+                Ok(Vec::new())
+            } else {
+                Err(last_errno())
+            };
         };
         Ok(events
             .iter()
@@ -145,7 +194,11 @@ pub(crate) fn spawn(
     stdio: [c_int; 3],
 ) -> Result<i32, (bool, i32)> {
     let pointers = |texts: &[&CStr]| -> Vec<*mut c_char> {
-        texts.iter().map(|text| text.as_ptr().cast_mut()).chain([std::ptr::null_mut()]).collect()
+        texts
+            .iter()
+            .map(|text| text.as_ptr().cast_mut())
+            .chain([std::ptr::null_mut()])
+            .collect()
     };
     let (argv, environment) = (pointers(argv), pointers(environment));
     let mut attributes: ffi::posix_spawnattr_t = std::ptr::null_mut();
@@ -153,20 +206,37 @@ pub(crate) fn spawn(
     // SAFETY: both objects are initialised before they are used and destroyed once; all pointers are to locals and to
     // NULL-terminated arrays of NUL-terminated strings, none of which posix_spawn changes.
     unsafe {
-        let prepared = |result: c_int| if result == 0 { Ok(()) } else { Err((false, result)) };
+        let prepared = |result: c_int| {
+            if result == 0 {
+                Ok(())
+            } else {
+                Err((false, result))
+            }
+        };
         prepared(ffi::posix_spawnattr_init(&raw mut attributes))?;
         let result = (|| {
             prepared(ffi::posix_spawn_file_actions_init(&raw mut actions))?;
             let result = (|| {
                 for (to, from) in (0..).zip(stdio) {
-                    prepared(ffi::posix_spawn_file_actions_adddup2(&raw mut actions, from, to))?;
+                    prepared(ffi::posix_spawn_file_actions_adddup2(
+                        &raw mut actions,
+                        from,
+                        to,
+                    ))?;
                 }
                 // SIGKILL and SIGSTOP always are at their defaults, and asking for it may be refused.
-                let all = (1..ffi::NSIG).filter(|signal| ![ffi::SIGKILL, ffi::SIGSTOP].contains(signal));
+                let all =
+                    (1..ffi::NSIG).filter(|signal| ![ffi::SIGKILL, ffi::SIGSTOP].contains(signal));
                 let all: ffi::sigset_t = all.fold(0, |set, signal| set | 1 << (signal - 1));
                 let none: ffi::sigset_t = 0;
-                prepared(ffi::posix_spawnattr_setsigdefault(&raw mut attributes, &raw const all))?;
-                prepared(ffi::posix_spawnattr_setsigmask(&raw mut attributes, &raw const none))?;
+                prepared(ffi::posix_spawnattr_setsigdefault(
+                    &raw mut attributes,
+                    &raw const all,
+                ))?;
+                prepared(ffi::posix_spawnattr_setsigmask(
+                    &raw mut attributes,
+                    &raw const none,
+                ))?;
                 let flags = ffi::POSIX_SPAWN_SETSID
                     | ffi::POSIX_SPAWN_CLOEXEC_DEFAULT
                     | ffi::POSIX_SPAWN_SETSIGDEF
@@ -182,7 +252,11 @@ pub(crate) fn spawn(
                     argv.as_ptr(),
                     environment.as_ptr(),
                 );
-                if result == 0 { Ok(pid) } else { Err((true, result)) }
+                if result == 0 {
+                    Ok(pid)
+                } else {
+                    Err((true, result))
+                }
             })();
             ffi::posix_spawn_file_actions_destroy(&raw mut actions);
             result
@@ -207,7 +281,8 @@ impl Server {
     fn wait_id(&self, options: c_int) -> Option<ffi::siginfo_t> {
         let mut info = ffi::siginfo_t::default();
         // SAFETY: the structure is a local of the type that the call fills; it is left alone when nothing has changed.
-        let result = unsafe { ffi::waitid(ffi::P_PID, self.id(), &raw mut info, options | ffi::WNOHANG) };
+        let result =
+            unsafe { ffi::waitid(ffi::P_PID, self.id(), &raw mut info, options | ffi::WNOHANG) };
         (result == 0 && info.si_pid == self.pid).then_some(info)
     }
 }
@@ -245,16 +320,22 @@ impl World for Server {
     fn stop_or_continue(&mut self) -> Option<(bool, i32)> {
         let info = self.wait_id(ffi::WSTOPPED | ffi::WCONTINUED)?;
         // As wait(2) would say it: the signal and the mark of a stop.
-        Some((info.si_code == ffi::CLD_STOPPED, (info.si_status & 0xff) << 8 | 0x7f))
+        Some((
+            info.si_code == ffi::CLD_STOPPED,
+            (info.si_status & 0xff) << 8 | 0x7f,
+        ))
     }
 
     fn reap(&mut self) -> Event {
         let mut status = 0;
         let mut usage = ffi::rusage::default();
         // SAFETY: both pointers are to locals of the types that the call fills.
-        while unsafe { ffi::wait4(self.pid, &raw mut status, 0, &raw mut usage) } < 0 && last_errno() == ffi::EINTR {}
+        while unsafe { ffi::wait4(self.pid, &raw mut status, 0, &raw mut usage) } < 0
+            && last_errno() == ffi::EINTR
+        {}
         let microseconds = |time: ffi::timeval| {
-            u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or(0)
+            u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000
+                + u64::try_from(time.tv_usec).unwrap_or(0)
         };
         Event {
             status,
@@ -267,7 +348,11 @@ impl World for Server {
     fn tell(&mut self, event: &Event) {
         use super::protocol::{EMPTY, EXITED};
         // A host that doesn't read must not stop the rest; but these two must not be lost.
-        send(self.control, &event_bytes(event), matches!(event.kind, EXITED | EMPTY));
+        send(
+            self.control,
+            &event_bytes(event),
+            matches!(event.kind, EXITED | EMPTY),
+        );
     }
 }
 
@@ -276,7 +361,13 @@ fn is_alive(pid: i32) -> bool {
     let mut info = [0u64; 8];
     // SAFETY: the buffer is valid for the bytes that are said; what is written are plain numbers and text.
     let count = unsafe {
-        ffi::proc_pidinfo(pid, ffi::PROC_PIDT_SHORTBSDINFO, 0, info.as_mut_ptr().cast::<c_void>(), 64)
+        ffi::proc_pidinfo(
+            pid,
+            ffi::PROC_PIDT_SHORTBSDINFO,
+            0,
+            info.as_mut_ptr().cast::<c_void>(),
+            64,
+        )
     };
     count > 0
 }

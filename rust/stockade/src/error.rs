@@ -77,7 +77,12 @@ pub struct Error {
 
 impl Error {
     /// An error without details.
-    pub fn new(kind: ErrorKind, code: &'static str, stage: Stage, message: impl Into<String>) -> Self {
+    pub fn new(
+        kind: ErrorKind,
+        code: &'static str,
+        stage: Stage,
+        message: impl Into<String>,
+    ) -> Self {
         Error {
             kind,
             code,

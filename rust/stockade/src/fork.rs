@@ -7,8 +7,8 @@
 
 use std::cell::UnsafeCell;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Once;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::io;
 
@@ -61,7 +61,11 @@ extern "C" fn unlock() {
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     crate::runtime::forget_after_fork();
-    for (index, word) in NOTED.iter().enumerate().take(WORDS_USED.load(Ordering::Relaxed)) {
+    for (index, word) in NOTED
+        .iter()
+        .enumerate()
+        .take(WORDS_USED.load(Ordering::Relaxed))
+    {
         let mut bits = word.swap(0, Ordering::Relaxed);
         while bits != 0 {
             let bit = bits.trailing_zeros();
@@ -116,7 +120,10 @@ impl HostFd {
             word.fetch_or(1 << (number % 64), Ordering::Relaxed);
             WORDS_USED.fetch_max(number / 64 + 1, Ordering::Relaxed);
         }
-        HostFd { fd: Some(fd), generation: generation() }
+        HostFd {
+            fd: Some(fd),
+            generation: generation(),
+        }
     }
 
     /// Makes a descriptor and notes it.
@@ -125,7 +132,9 @@ impl HostFd {
     }
 
     /// Makes two descriptors and notes them.
-    pub(crate) fn make_pair(make: impl FnOnce() -> io::Result<(OwnedFd, OwnedFd)>) -> io::Result<(HostFd, HostFd)> {
+    pub(crate) fn make_pair(
+        make: impl FnOnce() -> io::Result<(OwnedFd, OwnedFd)>,
+    ) -> io::Result<(HostFd, HostFd)> {
         guarded(|guard| {
             let (first, second) = make()?;
             let (first, second) = (above_stdio(first)?, above_stdio(second)?);
@@ -136,7 +145,11 @@ impl HostFd {
 
 /// Where the host has closed 0, 1 or 2, new descriptors land there: moves one up, out of the way of a server's own.
 fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
-    if fd.as_raw_fd() > 2 { Ok(fd) } else { io::fcntl_dupfd_cloexec(&fd, 3) }
+    if fd.as_raw_fd() > 2 {
+        Ok(fd)
+    } else {
+        io::fcntl_dupfd_cloexec(&fd, 3)
+    }
 }
 
 impl AsFd for HostFd {

@@ -20,9 +20,14 @@
 //! The rooms, from the bottom: [`command`], [`frames`] and [`stderr`] are pure; `launch` starts a process; `tree` owns
 //! what was started. A [`Session`] is one server; every method of it returns at once or says that it blocks. One thread
 //! of the crate's own serves all sessions.
+//!
+//! On Linux the whole tree is owned, whatever its processes do. On macOS it is the server's process group: a descendant
+//! that calls `setsid` or `setpgid` may escape and outlive its server, as [`probe()`] says.
 
 #[cfg(all(unix, not(any(target_os = "linux", target_os = "macos"))))]
-compile_error!("stockade owns process trees on Linux and macOS; on this system it would have no means to do so");
+compile_error!(
+    "stockade owns process trees on Linux and macOS; on this system it would have no means to do so"
+);
 
 pub mod command;
 mod error;
@@ -79,5 +84,7 @@ pub const TARGET: &str = env!("STOCKADE_TARGET");
 /// at every step.
 #[cfg(unix)]
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -23,8 +23,17 @@ pub struct Feature {
 
 impl Feature {
     fn new(name: &'static str, available: bool, detail: impl Into<String>, remedy: &str) -> Self {
-        let remedy = if available { String::new() } else { remedy.to_owned() };
-        Feature { name, available, detail: detail.into(), remedy }
+        let remedy = if available {
+            String::new()
+        } else {
+            remedy.to_owned()
+        };
+        Feature {
+            name,
+            available,
+            detail: detail.into(),
+            remedy,
+        }
     }
 }
 
@@ -39,13 +48,20 @@ pub fn probe() -> Vec<Feature> {
 fn system() -> Feature {
     let names = rustix::system::uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
-    let detail = format!("{} {} on {}", text(names.sysname()), text(names.release()), text(names.machine()));
+    let detail = format!(
+        "{} {} on {}",
+        text(names.sysname()),
+        text(names.release()),
+        text(names.machine())
+    );
     Feature::new("system", true, detail, "")
 }
 
 fn open_files() -> Feature {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    let current = limit.current.map_or_else(|| "unlimited".to_owned(), |count| count.to_string());
+    let current = limit
+        .current
+        .map_or_else(|| "unlimited".to_owned(), |count| count.to_string());
     let enough = limit.current.is_none_or(|count| count >= 256);
     Feature::new(
         "open files",

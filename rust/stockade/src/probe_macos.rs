@@ -7,7 +7,10 @@ pub(super) fn features() -> Vec<Feature> {
         Ok(runtime) => Feature::new(
             "helper",
             true,
-            format!("runs from {}; the death of this process is seen by a kqueue", runtime.ground.folder().display()),
+            format!(
+                "runs from {}; the death of this process is seen by a kqueue",
+                runtime.ground.folder().display()
+            ),
             "",
         ),
         Err(error) => Feature::new("helper", false, error.message.clone(), &error.remedy),

@@ -44,7 +44,13 @@ fn become_front(started: &Started) -> Error {
                 return rustix::io::Errno::from_io_error(&std::io::Error::last_os_error());
             }
             // Everything but the socket and stdout, stderr included: the server has its own copy.
-            if libc::syscall(libc::SYS_close_range, 2, c_int::MAX, libc::CLOSE_RANGE_CLOEXEC) != 0 {
+            if libc::syscall(
+                libc::SYS_close_range,
+                2,
+                c_int::MAX,
+                libc::CLOSE_RANGE_CLOEXEC,
+            ) != 0
+            {
                 for fd in 2..1024 {
                     libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
                 }

@@ -18,7 +18,14 @@ use crate::tree::report::returncode;
 use crate::tree::session::find_command;
 
 /// Passed on to the server.
-const FORWARDED: [Signal; 6] = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::USR1, Signal::USR2, Signal::TERM];
+const FORWARDED: [Signal; 6] = [
+    Signal::HUP,
+    Signal::INT,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::TERM,
+];
 /// How long a server may take to end by itself once nobody reads its stdout, and after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 /// The status where the server's isn't known.
@@ -42,8 +49,12 @@ pub fn run(server: &Server) -> Result<i32, Error> {
         watch(&queue, filter, EventFlags::ADD).map_err(|errno| os_error("kevent", errno))?;
     }
     let started = start(&plan, &stdio, ground, false)?;
-    watch(&queue, EventFilter::Read(started.control.as_raw_fd()), EventFlags::ADD)
-        .map_err(|errno| os_error("kevent", errno))?;
+    watch(
+        &queue,
+        EventFilter::Read(started.control.as_raw_fd()),
+        EventFlags::ADD,
+    )
+    .map_err(|errno| os_error("kevent", errno))?;
     watch_reader(&queue, stdio.stdout);
     let status = wait(&queue, &started);
     let helper = started.supervisor;
@@ -67,7 +78,11 @@ fn watch_reader(queue: &OwnedFd, stdout: BorrowedFd<'_>) {
     let kind = rustix::fs::fstat(stdout).map(|data| FileType::from_raw_mode(data.st_mode));
     if matches!(kind, Ok(FileType::Fifo | FileType::Socket)) {
         // CLEAR: only changes are told, not that there is room. Without it, the server itself hears of the end.
-        let _ = watch(queue, EventFilter::Write(stdout.as_raw_fd()), EventFlags::ADD | EventFlags::CLEAR);
+        let _ = watch(
+            queue,
+            EventFilter::Write(stdout.as_raw_fd()),
+            EventFlags::ADD | EventFlags::CLEAR,
+        );
     }
 }
 
@@ -80,7 +95,16 @@ enum End {
 }
 
 fn wait(queue: &OwnedFd, started: &Started) -> i32 {
-    let say = |kind, value| tell(&started.control, Request { kind, value, flag: 0 });
+    let say = |kind, value| {
+        tell(
+            &started.control,
+            Request {
+                kind,
+                value,
+                flag: 0,
+            },
+        );
+    };
     let mut status = FAILED;
     let mut end = End::NotYet;
     let mut deadline: Option<Instant> = None;
@@ -88,14 +112,23 @@ fn wait(queue: &OwnedFd, started: &Started) -> i32 {
         let limit = deadline.map(|at| at.saturating_duration_since(Instant::now()));
         let mut events: Vec<Change> = Vec::with_capacity(8);
         // SAFETY: the descriptors outlive the queue.
-        let result = unsafe { kevent(queue, &[], rustix::buffer::spare_capacity(&mut events), limit) };
+        let result = unsafe {
+            kevent(
+                queue,
+                &[],
+                rustix::buffer::spare_capacity(&mut events),
+                limit,
+            )
+        };
         if matches!(result, Err(errno) if errno != Errno::INTR) {
             return status;
         }
         for event in &events {
             match event.filter() {
                 EventFilter::Signal { signal, .. } => say(SIGNAL, signal.as_raw()),
-                EventFilter::Write(_) if event.flags().contains(EventFlags::EOF) && end == End::NotYet => {
+                EventFilter::Write(_)
+                    if event.flags().contains(EventFlags::EOF) && end == End::NotYet =>
+                {
                     end = End::Grace;
                     deadline = Some(Instant::now() + GRACE);
                 }
@@ -115,16 +148,13 @@ fn wait(queue: &OwnedFd, started: &Started) -> i32 {
             }
         }
         if deadline.is_some_and(|at| Instant::now() >= at) {
-            (end, deadline) = match end {
-                End::Grace => {
-                    say(TERMINATE, 0);
-                    (End::Terminating, Some(Instant::now() + GRACE))
-                }
-                _ => {
-                    say(KILL, 0);
-                    (End::Killing, None)
-                }
-            };
+            if end == End::Grace {
+                say(TERMINATE, 0);
+                (end, deadline) = (End::Terminating, Some(Instant::now() + GRACE));
+            } else {
+                say(KILL, 0);
+                (end, deadline) = (End::Killing, None);
+            }
         }
     }
 }
@@ -159,7 +189,13 @@ impl Drop for Ignored {
     fn drop(&mut self) {
         for (signal, before) in FORWARDED.iter().zip(&self.0) {
             // SAFETY: the structure is what the system gave for this signal.
-            unsafe { libc::sigaction(signal.as_raw(), std::ptr::from_ref(before), std::ptr::null_mut()) };
+            unsafe {
+                libc::sigaction(
+                    signal.as_raw(),
+                    std::ptr::from_ref(before),
+                    std::ptr::null_mut(),
+                )
+            };
         }
     }
 }

@@ -4,11 +4,11 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::launch::background::Launchers;
+use crate::Error;
 use crate::launch::Ground;
+use crate::launch::background::Launchers;
 use crate::tree::lifecycle::Shutdown;
 use crate::tree::reactor::Reactor;
-use crate::Error;
 
 pub(crate) struct Runtime {
     pub(crate) reactor: Reactor,
@@ -63,7 +63,12 @@ pub fn live_sessions() -> usize {
 pub fn end_all(limit: Duration) -> usize {
     let Some(runtime) = existing() else { return 0 };
     let third = limit / 4;
-    let shutdown = Shutdown { close_grace: third, terminate_grace: third, kill_wait: third, ..Shutdown::default() };
+    let shutdown = Shutdown {
+        close_grace: third,
+        terminate_grace: third,
+        kill_wait: third,
+        ..Shutdown::default()
+    };
     let deadline = Instant::now() + limit;
     let sessions = runtime.reactor.sessions();
     for session in &sessions {

@@ -19,14 +19,22 @@ impl AllBlocked {
 impl Drop for AllBlocked {
     fn drop(&mut self) {
         // SAFETY: the set is the one that this thread had.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut())
+        };
     }
 }
 
 /// A thread of the crate's own: none of the host's signals is ever handled on it.
-pub(crate) fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+pub(crate) fn spawn_thread(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> std::io::Result<()> {
     let _blocked = AllBlocked::new();
-    std::thread::Builder::new().name(name.into()).spawn(work).map(drop)
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(work)
+        .map(drop)
 }
 
 /// A write to a pipe without a reader fails with EPIPE and nothing else: the host may have SIGPIPE at its default,
@@ -42,8 +50,15 @@ impl NoSigpipe {
         unsafe {
             let pending_before = sigpipe_pending();
             let mut before = std::mem::zeroed();
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const *sigpipe_set(&mut std::mem::zeroed()), &raw mut before);
-            NoSigpipe { before, pending_before }
+            libc::pthread_sigmask(
+                libc::SIG_BLOCK,
+                &raw const *sigpipe_set(&mut std::mem::zeroed()),
+                &raw mut before,
+            );
+            NoSigpipe {
+                before,
+                pending_before,
+            }
         }
     }
 }
@@ -54,9 +69,16 @@ impl Drop for NoSigpipe {
         unsafe {
             if !self.pending_before && sigpipe_pending() {
                 let mut taken = 0;
-                libc::sigwait(&raw const *sigpipe_set(&mut std::mem::zeroed()), &raw mut taken);
+                libc::sigwait(
+                    &raw const *sigpipe_set(&mut std::mem::zeroed()),
+                    &raw mut taken,
+                );
             }
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut());
+            libc::pthread_sigmask(
+                libc::SIG_SETMASK,
+                &raw const self.before,
+                std::ptr::null_mut(),
+            );
         }
     }
 }

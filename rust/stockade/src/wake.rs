@@ -30,7 +30,13 @@ impl Waker {
     /// Makes the descriptor.
     pub fn new() -> Result<Waker, Error> {
         let fds = make_fds().map_err(|errno| crate::launch::os_error("eventfd", errno))?;
-        Ok(Waker { state: Mutex::new(State { fds: Some(fds), tokens: Vec::new() }), generation: fork::generation() })
+        Ok(Waker {
+            state: Mutex::new(State {
+                fds: Some(fds),
+                tokens: Vec::new(),
+            }),
+            generation: fork::generation(),
+        })
     }
 
     /// The descriptor to watch for reading; None once closed.
@@ -48,7 +54,10 @@ impl Waker {
         let tokens = std::mem::take(&mut state.tokens);
         if let (false, Some((fd, _))) = (tokens.is_empty(), &state.fds) {
             let mut buffer = [0u8; 64];
-            while matches!(rustix::io::read(fd, &mut buffer), Ok(64) | Err(rustix::io::Errno::INTR)) {}
+            while matches!(
+                rustix::io::read(fd, &mut buffer),
+                Ok(64) | Err(rustix::io::Errno::INTR)
+            ) {}
         }
         tokens
     }
@@ -59,7 +68,10 @@ impl Waker {
         let Some(fd) = self.fd() else { return };
         // SAFETY: this waker isn't closed while it is borrowed here: only its owner closes it.
         let own = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
-        let mut fds = [PollFd::from_borrowed_fd(own, PollFlags::IN), PollFd::new(&other, PollFlags::IN)];
+        let mut fds = [
+            PollFd::from_borrowed_fd(own, PollFlags::IN),
+            PollFd::new(&other, PollFlags::IN),
+        ];
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         // An error is as good as a wake-up: the caller looks for itself.
         let _ = poll(&mut fds, limit.as_ref());
@@ -79,7 +91,9 @@ impl Wake for Waker {
     fn wake(&self, token: u64) {
         let mut state = lock(&self.state);
         let quiet = state.tokens.is_empty();
-        let Some((reader, writer)) = &state.fds else { return };
+        let Some((reader, writer)) = &state.fds else {
+            return;
+        };
         if quiet {
             let fd = writer.as_ref().unwrap_or(reader).as_fd();
             // A full counter or pipe is readable already, which is all that is wanted.

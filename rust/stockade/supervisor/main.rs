@@ -51,7 +51,7 @@ struct Supervisor {
     leave: bool,
     host_gone: bool,
     killing: bool,
-    /// Descendants reaped while killing.
+    /// Descendants that it took a SIGKILL to end.
     killed: u32,
     reported_left: u32,
     kill_rounds: u32,
@@ -161,7 +161,8 @@ impl Supervisor {
             let of_server = self.server != 0 && pid == self.server as isize;
             let stopped = status & 0xff == 0x7f;
             if stopped || status == 0xffff {
-                if of_server && !self.killing {
+                // Beyond the patient rounds it is this process that stops the others.
+                if of_server && self.kill_rounds <= PATIENT_ROUNDS {
                     sys::send(CONTROL, &Event { kind: STOPPED, status, count: u32::from(stopped), ..Event::default() });
                 }
                 continue;
@@ -183,7 +184,7 @@ impl Supervisor {
                     self.report_empty();
                 }
                 self.killing = true;
-            } else if self.killing {
+            } else if self.killing && status & 0x7f == sys::SIGKILL {
                 self.killed += 1;
             }
         }

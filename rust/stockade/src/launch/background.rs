@@ -48,7 +48,8 @@ impl Launchers {
                 Err(_) if state.threads > 0 => {}
                 Err(error) => {
                     state.jobs.pop_back();
-                    let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::AGAIN);
+                    let errno = rustix::io::Errno::from_io_error(&error)
+                        .unwrap_or(rustix::io::Errno::AGAIN);
                     return Err(os_error("pthread_create", errno));
                 }
             }
@@ -66,8 +67,10 @@ impl Launchers {
                 state = lock(&self.state);
             }
             state.idle += 1;
-            let (next, waited) =
-                self.more.wait_timeout(state, LINGER).unwrap_or_else(std::sync::PoisonError::into_inner);
+            let (next, waited) = self
+                .more
+                .wait_timeout(state, LINGER)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             state = next;
             state.idle -= 1;
             if waited.timed_out() && state.jobs.is_empty() {
@@ -100,7 +103,10 @@ impl Session {
         token: u64,
     ) -> Result<Pending, Error> {
         let state = Arc::new(Mutex::new(Outcome::Waiting(wake, token)));
-        let pending = Pending { state: Arc::clone(&state), generation: fork::generation() };
+        let pending = Pending {
+            state: Arc::clone(&state),
+            generation: fork::generation(),
+        };
         let environment = server.environment(std::env::vars_os());
         let guard = Answer(state);
         runtime()?.launchers.submit(Box::new(move || {
@@ -137,7 +143,9 @@ impl Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         if self.wanted() {
-            self.give(Err(crate::tree::session::internal("The launch ended with a panic of a stockade thread.")));
+            self.give(Err(crate::tree::session::internal(
+                "The launch ended with a panic of a stockade thread.",
+            )));
         }
     }
 }

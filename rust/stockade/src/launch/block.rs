@@ -19,11 +19,18 @@ unsafe impl Sync for Block {}
 impl Block {
     pub(crate) fn new(items: impl Iterator<Item = Vec<u8>>) -> Result<Block, Error> {
         let strings = items.map(c_string).collect::<Result<Vec<_>, _>>()?;
-        let pointers = strings.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
+        let pointers = strings
+            .iter()
+            .map(|text| text.as_ptr())
+            .chain([std::ptr::null()])
+            .collect();
         Ok(Block { pointers, strings })
     }
 
-    #[allow(dead_code, reason = "for where a start needs an array in memory: Linux")]
+    #[allow(
+        dead_code,
+        reason = "for where a start needs an array in memory: Linux"
+    )]
     pub(crate) fn as_ptr(&self) -> *const *const c_char {
         self.pointers.as_ptr()
     }
@@ -36,6 +43,12 @@ impl Block {
 
 pub(crate) fn c_string(bytes: Vec<u8>) -> Result<CString, Error> {
     // Checked when the server was described; here once more, since the alternative is a truncated string.
-    CString::new(bytes)
-        .map_err(|_| Error::new(ErrorKind::Config, "nul", Stage::Launch, "A string for the server holds a NUL character."))
+    CString::new(bytes).map_err(|_| {
+        Error::new(
+            ErrorKind::Config,
+            "nul",
+            Stage::Launch,
+            "A string for the server holds a NUL character.",
+        )
+    })
 }

@@ -30,12 +30,16 @@ pub(crate) fn start_error(at: At, operation: &'static str, errno: Errno, plan: &
     match (at, errno) {
         (At::Execution, Errno::NOENT) => launch(
             "no-interpreter",
-            format!("{program} could not be started: the file is there, but the interpreter or loader that it names is not."),
+            format!(
+                "{program} could not be started: the file is there, but the interpreter or loader that it names is not."
+            ),
             "Install what it was built for, or start it by its interpreter: python3 SCRIPT, node SCRIPT.",
         ),
         (At::Execution, errno) if NOT_PROGRAMS.contains(&errno) => launch(
             "not-a-program",
-            format!("{program} could not be started: it is no program for this machine, nor a script with a first line such as #!/bin/sh."),
+            format!(
+                "{program} could not be started: it is no program for this machine, nor a script with a first line such as #!/bin/sh."
+            ),
             "Start it by its interpreter: python3 SCRIPT, node SCRIPT.",
         ),
         (At::Execution, Errno::ACCESS | Errno::PERM) => launch(
@@ -45,7 +49,9 @@ pub(crate) fn start_error(at: At, operation: &'static str, errno: Errno, plan: &
         ),
         (At::Execution, Errno::TOOBIG) => launch(
             "arguments-too-long",
-            format!("{program} could not be started: its arguments and environment are too long together."),
+            format!(
+                "{program} could not be started: its arguments and environment are too long together."
+            ),
             "Pass long data in a file.",
         ),
         (At::Execution, Errno::TXTBSY) => launch(
@@ -55,10 +61,16 @@ pub(crate) fn start_error(at: At, operation: &'static str, errno: Errno, plan: &
         ),
         (At::Directory, _) => {
             let directory = plan.directory().unwrap_or_default().to_string_lossy();
-            launch("cwd-unusable", format!("The working directory {directory} can't be entered: {reason}."), "")
-                .filename(directory.as_ref())
+            launch(
+                "cwd-unusable",
+                format!("The working directory {directory} can't be entered: {reason}."),
+                "",
+            )
+            .filename(directory.as_ref())
         }
-        (_, Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => os_error(operation, errno),
+        (_, Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
+            os_error(operation, errno)
+        }
         _ => launch(
             code_of(errno),
             format!("{program} could not be started: {operation} failed: {reason}."),
@@ -74,14 +86,19 @@ pub(crate) fn os_error(operation: &'static str, errno: Errno) -> Error {
         Errno::MFILE => "Raise the limit of open files (ulimit -n), or close what isn't needed.",
         Errno::NFILE => &format!("The whole system is out of descriptors: raise {FILES_SETTING}."),
         Errno::NOMEM => "The system is out of memory: end something else first.",
-        Errno::AGAIN => "The limit of processes is reached: raise it (ulimit -u) or end something else first.",
+        Errno::AGAIN => {
+            "The limit of processes is reached: raise it (ulimit -u) or end something else first."
+        }
         _ => "",
     };
     Error::new(
         ErrorKind::Launch,
         code_of(errno),
         Stage::Launch,
-        format!("The server could not be started: {operation} failed: {}.", plain(&reason)),
+        format!(
+            "The server could not be started: {operation} failed: {}.",
+            plain(&reason)
+        ),
     )
     .remedy(remedy)
     .operation(operation)
@@ -102,5 +119,7 @@ pub(crate) fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(letters).collect()
+    })
 }

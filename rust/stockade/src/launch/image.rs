@@ -41,31 +41,57 @@ fn in_memory() -> rustix::io::Result<OwnedFd> {
         other => other?,
     };
     let fd = write_program(fd)?;
-    fcntl_add_seals(&fd, SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE)?;
+    fcntl_add_seals(
+        &fd,
+        SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE,
+    )?;
     Ok(fd)
 }
 
 fn unnamed_file() -> Option<(HostFd, Kept)> {
-    let folders = [std::env::var_os("XDG_RUNTIME_DIR"), Some("/dev/shm".into()), std::env::var_os("TMPDIR"), Some("/tmp".into()), Some("/var/tmp".into())];
-    folders.into_iter().flatten().map(PathBuf::from).filter(|folder| folder.is_absolute()).find_map(|folder| {
-        let fd = HostFd::make(|| unnamed_in(&folder)).ok()?;
-        Some((fd, Kept::Unnamed(folder)))
-    })
+    let folders = [
+        std::env::var_os("XDG_RUNTIME_DIR"),
+        Some("/dev/shm".into()),
+        std::env::var_os("TMPDIR"),
+        Some("/tmp".into()),
+        Some("/var/tmp".into()),
+    ];
+    folders
+        .into_iter()
+        .flatten()
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute())
+        .find_map(|folder| {
+            let fd = HostFd::make(|| unnamed_in(&folder)).ok()?;
+            Some((fd, Kept::Unnamed(folder)))
+        })
 }
 
 fn unnamed_in(folder: &Path) -> rustix::io::Result<OwnedFd> {
-    if rustix::fs::statvfs(folder)?.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC) {
+    if rustix::fs::statvfs(folder)?
+        .f_flag
+        .contains(rustix::fs::StatVfsMountFlags::NOEXEC)
+    {
         return Err(Errno::ACCESS);
     }
-    let writable = openat(CWD, folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::XUSR)?;
+    let writable = openat(
+        CWD,
+        folder,
+        OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC,
+        Mode::RUSR | Mode::XUSR,
+    )?;
     let writable = write_program(writable)?;
     // A file that is open for writing can't be executed.
-    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writable));
+    let path = format!(
+        "/proc/self/fd/{}",
+        std::os::fd::AsRawFd::as_raw_fd(&writable)
+    );
     openat(CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn write_program(fd: OwnedFd) -> rustix::io::Result<OwnedFd> {
     let mut file = std::fs::File::from(fd);
-    file.write_all(PROGRAM).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    file.write_all(PROGRAM)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     Ok(file.into())
 }

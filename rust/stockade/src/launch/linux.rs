@@ -14,8 +14,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::Error;
 use crate::fork::HostFd;
-use crate::launch::image::{self, Kept};
 use crate::launch::failure::{At, os_error, start_error};
+use crate::launch::image::{self, Kept};
 use crate::launch::{Plan, Started, Stdio};
 use crate::signals::AllBlocked;
 use crate::tree::protocol;
@@ -40,7 +40,11 @@ impl Ground {
         use rustix::process::{PidfdFlags, getpid, pidfd_open};
         let (program, kept) = image::make()?;
         let host = HostFd::make(|| pidfd_open(getpid(), PidfdFlags::empty())).ok();
-        Ok(Ground { program, kept, host })
+        Ok(Ground {
+            program,
+            kept,
+            host,
+        })
     }
 
     /// The supervisor's program, to be executed.
@@ -104,27 +108,53 @@ impl Shared<'_> {
     /// Notes the first failure; the children have nothing else to tell it with.
     fn fail(&self, step: Step) {
         // SAFETY: errno is the suspended thread's, which the children share.
-        self.errno.store(unsafe { *libc::__errno_location() }, Ordering::Relaxed);
+        self.errno
+            .store(unsafe { *libc::__errno_location() }, Ordering::Relaxed);
         self.step.store(step as i32, Ordering::Relaxed);
     }
 }
 
 /// Starts the server. `control_pair` is not inherited by anybody; what the host keeps is in the result.
-pub(crate) fn start(plan: &Plan, stdio: &Stdio<'_>, ground: &Ground, leave: bool) -> Result<Started, Error> {
+pub(crate) fn start(
+    plan: &Plan,
+    stdio: &Stdio<'_>,
+    ground: &Ground,
+    leave: bool,
+) -> Result<Started, Error> {
     let (control, their_control) = HostFd::make_pair(|| {
-        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+        socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            None,
+        )
     })
     .map_err(|errno| os_error("socketpair", errno))?;
     // One allocation for both stacks; pages that aren't used aren't there.
     let mut stacks = vec![0u128; 2 * STACK / 16];
     let [server_stack, supervisor_stack] = {
         // SAFETY: both are within the allocation or at its end; stacks grow down from there.
-        unsafe { [stacks.as_mut_ptr().add(STACK / 16), stacks.as_mut_ptr().add(2 * STACK / 16)] }
+        unsafe {
+            [
+                stacks.as_mut_ptr().add(STACK / 16),
+                stacks.as_mut_ptr().add(2 * STACK / 16),
+            ]
+        }
     };
     let host = ground.host.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-    let stdio = [stdio.stdin.as_raw_fd(), stdio.stdout.as_raw_fd(), stdio.stderr.as_raw_fd()];
-    let mut needed =
-        [stdio[0], stdio[1], stdio[2], their_control.as_raw_fd(), if host < 0 { stdio[0] } else { host }, ground.program.as_raw_fd()];
+    let stdio = [
+        stdio.stdin.as_raw_fd(),
+        stdio.stdout.as_raw_fd(),
+        stdio.stderr.as_raw_fd(),
+    ];
+    let mut needed = [
+        stdio[0],
+        stdio[1],
+        stdio[2],
+        their_control.as_raw_fd(),
+        if host < 0 { stdio[0] } else { host },
+        ground.program.as_raw_fd(),
+    ];
     needed.sort_unstable();
     let shared = Shared {
         plan,
@@ -153,7 +183,10 @@ pub(crate) fn start(plan: &Plan, stdio: &Stdio<'_>, ground: &Ground, leave: bool
         }
     };
     if supervisor < 0 {
-        return Err(os_error("clone", Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)));
+        return Err(os_error(
+            "clone",
+            Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO),
+        ));
     }
     let server = shared.server.load(Ordering::Relaxed);
     if has_exited(supervisor) {
@@ -168,8 +201,16 @@ pub(crate) fn start(plan: &Plan, stdio: &Stdio<'_>, ground: &Ground, leave: bool
         let errno = Errno::from_raw_os_error(shared.errno.load(Ordering::Relaxed));
         return Err(failure(step, errno, plan));
     }
-    let started = Started { pid: server, supervisor, control };
-    let request = protocol::Request { kind: protocol::START, value: started.pid, flag: u32::from(leave) };
+    let started = Started {
+        pid: server,
+        supervisor,
+        control,
+    };
+    let request = protocol::Request {
+        kind: protocol::START,
+        value: started.pid,
+        flag: u32::from(leave),
+    };
     started.tell(request);
     Ok(started)
 }
@@ -190,7 +231,8 @@ fn has_exited(pid: c_int) -> bool {
     unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        libc::waitid(libc::P_PID, pid.unsigned_abs(), &raw mut info, options) != 0 || info.si_pid() == pid
+        libc::waitid(libc::P_PID, pid.unsigned_abs(), &raw mut info, options) != 0
+            || info.si_pid() == pid
     }
 }
 
@@ -220,7 +262,10 @@ fn failure(step: i32, errno: Errno, plan: &Plan) -> Error {
         Step::Exec,
         Step::Supervisor,
     ];
-    let step = steps.into_iter().find(|candidate| *candidate as i32 == step).unwrap_or(Step::None);
+    let step = steps
+        .into_iter()
+        .find(|candidate| *candidate as i32 == step)
+        .unwrap_or(Step::None);
     let at = match step {
         Step::Exec => At::Execution,
         Step::Directory => At::Directory,
@@ -283,7 +328,14 @@ extern "C" fn become_supervisor(argument: *mut c_void) -> c_int {
             && (shared.host < 0 || libc::dup2(shared.host, protocol::HOST) >= 0);
         if ready {
             // What is left of the host's own 0, 1 and 2, where the server has inherited them.
-            close_range(if shared.host < 0 { protocol::HOST } else { protocol::HOST + 1 }, 2);
+            close_range(
+                if shared.host < 0 {
+                    protocol::HOST
+                } else {
+                    protocol::HOST + 1
+                },
+                2,
+            );
             libc::chdir(c"/".as_ptr());
             let argv = [c"stockade".as_ptr(), std::ptr::null()];
             let environment = [std::ptr::null::<libc::c_char>()];
@@ -329,7 +381,11 @@ extern "C" fn become_server(argument: *mut c_void) -> c_int {
         }
         for (target, fd) in (0..).zip(shared.stdio) {
             // All of ours lie above 2, except where the server inherits the host's own 0, 1 and 2 in place.
-            let result = if fd == target { libc::fcntl(fd, libc::F_SETFD, 0) } else { libc::dup2(fd, target) };
+            let result = if fd == target {
+                libc::fcntl(fd, libc::F_SETFD, 0)
+            } else {
+                libc::dup2(fd, target)
+            };
             if result < 0 {
                 failed(Step::Descriptors);
             }
@@ -338,7 +394,11 @@ extern "C" fn become_server(argument: *mut c_void) -> c_int {
             close_listed();
         }
         default_signals();
-        libc::execve(shared.plan.program.as_ptr(), shared.plan.argv.as_ptr(), shared.plan.environment.as_ptr());
+        libc::execve(
+            shared.plan.program.as_ptr(),
+            shared.plan.argv.as_ptr(),
+            shared.plan.environment.as_ptr(),
+        );
     }
     failed(Step::Exec)
 }
@@ -347,7 +407,10 @@ extern "C" fn become_server(argument: *mut c_void) -> c_int {
 unsafe fn close_listed() {
     // SAFETY: system calls on a local buffer and numbers; the folder's entries are read as the kernel lays them out.
     unsafe {
-        let folder = libc::open(c"/proc/self/fd".as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC);
+        let folder = libc::open(
+            c"/proc/self/fd".as_ptr(),
+            libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC,
+        );
         if folder < 0 {
             let limit = libc::sysconf(libc::_SC_OPEN_MAX).clamp(1024, 1 << 20) as c_int;
             for fd in 3..limit {
@@ -357,7 +420,12 @@ unsafe fn close_listed() {
         }
         let mut buffer = [0u8; 2048];
         loop {
-            let count = libc::syscall(libc::SYS_getdents64, folder, buffer.as_mut_ptr(), buffer.len());
+            let count = libc::syscall(
+                libc::SYS_getdents64,
+                folder,
+                buffer.as_mut_ptr(),
+                buffer.len(),
+            );
             let count = usize::try_from(count).unwrap_or(0);
             if count == 0 {
                 break;
@@ -389,8 +457,20 @@ unsafe fn default_signals() {
     // SAFETY: pointers to locals of the size that the kernel reads.
     unsafe {
         for signal in 1..=64 {
-            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null_mut::<c_void>(), 8usize);
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                std::ptr::null_mut::<c_void>(),
+                8usize,
+            );
         }
-        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const none, std::ptr::null_mut::<c_void>(), 8usize);
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &raw const none,
+            std::ptr::null_mut::<c_void>(),
+            8usize,
+        );
     }
 }

@@ -11,7 +11,9 @@ use std::ptr;
 use std::sync::Mutex;
 
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd, ioctl_fionbio};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt,
+};
 
 use crate::fork::HostFd;
 use crate::launch::failure::{At, os_error, start_error};
@@ -53,7 +55,9 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub(crate) fn new() -> Result<Ground, Error> {
-        Ok(Ground { program: Mutex::new(Program::make()?) })
+        Ok(Ground {
+            program: Mutex::new(Program::make()?),
+        })
     }
 
     /// Where the helper's program is.
@@ -69,7 +73,8 @@ impl Ground {
                 // Cleaned away, most likely: temporary folders are.
                 *program = Program::make()?;
             }
-            let helper = spawn_helper(&program, control, stdio).map_err(|errno| os_error("posix_spawn", errno))?;
+            let helper = spawn_helper(&program, control, stdio)
+                .map_err(|errno| os_error("posix_spawn", errno))?;
             if program.is_untouched() {
                 return Ok(helper);
             }
@@ -82,23 +87,33 @@ impl Ground {
             ErrorKind::Launch,
             "helper-changed",
             Stage::Launch,
-            format!("The server was not started: somebody changes files in {}.", program.folder().display()),
+            format!(
+                "The server was not started: somebody changes files in {}.",
+                program.folder().display()
+            ),
         )
         .remedy("Find out who; nothing but stockade has any business there."))
     }
 }
 
 /// Starts the server.
-pub(crate) fn start(plan: &Plan, stdio: &Stdio<'_>, ground: &Ground, leave: bool) -> Result<Started, Error> {
-    let (control, theirs) = HostFd::make_pair(make_sockets).map_err(|errno| os_error("socketpair", errno))?;
+pub(crate) fn start(
+    plan: &Plan,
+    stdio: &Stdio<'_>,
+    ground: &Ground,
+    leave: bool,
+) -> Result<Started, Error> {
+    let (control, theirs) =
+        HostFd::make_pair(make_sockets).map_err(|errno| os_error("socketpair", errno))?;
     let copy = |fd: BorrowedFd<'_>| {
         // Out of the way of the helper's numbers, which are filled one after the other.
-        HostFd::make(|| fcntl_dupfd_cloexec(fd, HELPER_STDIO[2] + 1)).map_err(|errno| os_error("fcntl", errno))
+        HostFd::make(|| fcntl_dupfd_cloexec(fd, HELPER_STDIO[2] + 1))
+            .map_err(|errno| os_error("fcntl", errno))
     };
     let theirs = copy(theirs.as_fd())?;
-    let (stdin, stdout, stderr) = (copy(stdio.stdin)?, copy(stdio.stdout)?, copy(stdio.stderr)?);
-    let helper = ground.spawn(&theirs, [&stdin, &stdout, &stderr])?;
-    drop((theirs, stdin, stdout, stderr));
+    let for_server = [copy(stdio.stdin)?, copy(stdio.stdout)?, copy(stdio.stderr)?];
+    let helper = ground.spawn(&theirs, for_server.each_ref())?;
+    drop((theirs, for_server));
     let pid = match ask(&control, plan, leave) {
         Ok(pid) => pid,
         Err(error) => {
@@ -108,7 +123,11 @@ pub(crate) fn start(plan: &Plan, stdio: &Stdio<'_>, ground: &Ground, leave: bool
             return Err(error);
         }
     };
-    let started = Started { pid, supervisor: helper, control };
+    let started = Started {
+        pid,
+        supervisor: helper,
+        control,
+    };
     ioctl_fionbio(&started.control, true).map_err(|errno| os_error("ioctl", errno))?;
     Ok(started)
 }
@@ -116,7 +135,12 @@ pub(crate) fn start(plan: &Plan, stdio: &Stdio<'_>, ground: &Ground, leave: bool
 /// A stream: there are no sequenced packets here. Small records still go in whole or not at all (the low-water mark of
 /// a socket's buffer).
 fn make_sockets() -> rustix::io::Result<(std::os::fd::OwnedFd, std::os::fd::OwnedFd)> {
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)?;
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::empty(),
+        None,
+    )?;
     for fd in [&ours, &theirs] {
         fcntl_setfd(fd, FdFlags::CLOEXEC)?;
     }
@@ -125,16 +149,30 @@ fn make_sockets() -> rustix::io::Result<(std::os::fd::OwnedFd, std::os::fd::Owne
 }
 
 fn spawn_helper(program: &Program, control: &HostFd, stdio: [&HostFd; 3]) -> Result<c_int, Errno> {
-    let checked = |result: c_int| if result == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(result)) };
+    let checked = |result: c_int| {
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(Errno::from_raw_os_error(result))
+        }
+    };
     let mut attributes = Attributes::new()?;
     let mut actions = Actions::new()?;
     // SAFETY: the objects are initialised; all pointers are to locals and to NULL-terminated arrays of strings, none of
     // which is changed.
     unsafe {
         for (to, from) in HELPER_STDIO.into_iter().zip(stdio) {
-            checked(libc::posix_spawn_file_actions_adddup2(&raw mut actions.0, from.as_raw_fd(), to))?;
+            checked(libc::posix_spawn_file_actions_adddup2(
+                &raw mut actions.0,
+                from.as_raw_fd(),
+                to,
+            ))?;
         }
-        checked(libc::posix_spawn_file_actions_adddup2(&raw mut actions.0, control.as_raw_fd(), CONTROL))?;
+        checked(libc::posix_spawn_file_actions_adddup2(
+            &raw mut actions.0,
+            control.as_raw_fd(),
+            CONTROL,
+        ))?;
         let (mut defaults, mut blocked) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&raw mut defaults);
         // These two always are at their defaults, and asking for it may be refused.
@@ -142,8 +180,14 @@ fn spawn_helper(program: &Program, control: &HostFd, stdio: [&HostFd; 3]) -> Res
         libc::sigdelset(&raw mut defaults, libc::SIGSTOP);
         libc::sigfillset(&raw mut blocked);
         libc::sigdelset(&raw mut blocked, libc::SIGCHLD);
-        checked(libc::posix_spawnattr_setsigdefault(&raw mut attributes.0, &raw const defaults))?;
-        checked(libc::posix_spawnattr_setsigmask(&raw mut attributes.0, &raw const blocked))?;
+        checked(libc::posix_spawnattr_setsigdefault(
+            &raw mut attributes.0,
+            &raw const defaults,
+        ))?;
+        checked(libc::posix_spawnattr_setsigmask(
+            &raw mut attributes.0,
+            &raw const blocked,
+        ))?;
         let flags = libc::POSIX_SPAWN_CLOEXEC_DEFAULT
             | libc::POSIX_SPAWN_SETSIGDEF
             | libc::POSIX_SPAWN_SETSIGMASK
@@ -225,8 +269,9 @@ fn ask(control: &HostFd, plan: &Plan, leave: bool) -> Result<i32, Error> {
             Err(_) => break,
         }
     }
-    let event = answer(control)
-        .ok_or_else(|| os_error("recv", Errno::CONNRESET).remedy("The helper of stockade was killed. Try again."))?;
+    let event = answer(control).ok_or_else(|| {
+        os_error("recv", Errno::CONNRESET).remedy("The helper of stockade was killed. Try again.")
+    })?;
     let errno = Errno::from_raw_os_error(event.status);
     match (event.kind, event.count) {
         (plan::STARTED, _) => Ok(event.status),

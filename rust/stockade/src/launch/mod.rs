@@ -29,10 +29,10 @@ pub(crate) use linux::{FILES_SETTING, Ground, NOT_PROGRAMS, start};
 #[cfg(target_os = "macos")]
 pub(crate) use macos::{FILES_SETTING, Ground, NOT_PROGRAMS, start};
 
+use crate::Error;
 use crate::command::{Environment, ResolvedCommand};
 use crate::fork::HostFd;
 use crate::launch::block::Block;
-use crate::Error;
 
 /// Everything that a child needs, made before it exists.
 pub(crate) struct Plan {
@@ -47,7 +47,12 @@ impl Plan {
         let c_string = |text: &std::ffi::OsStr| block::c_string(text.as_encoded_bytes().to_vec());
         Ok(Plan {
             program: c_string(command.program.as_os_str())?,
-            argv: Block::new(command.argv.iter().map(|argument| argument.as_encoded_bytes().to_vec()))?,
+            argv: Block::new(
+                command
+                    .argv
+                    .iter()
+                    .map(|argument| argument.as_encoded_bytes().to_vec()),
+            )?,
             environment: Block::new(environment.iter().map(|(name, value)| {
                 [name.as_encoded_bytes(), b"=", value.as_encoded_bytes()].concat()
             }))?,
@@ -87,7 +92,11 @@ impl Stdio<'static> {
         }
         // SAFETY: the three are open, since what was missing has just been opened, and nobody closes them.
         let [stdin, stdout, stderr] = [0, 1, 2].map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
-        Ok(Stdio { stdin, stdout, stderr })
+        Ok(Stdio {
+            stdin,
+            stdout,
+            stderr,
+        })
     }
 }
 

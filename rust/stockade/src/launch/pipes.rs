@@ -43,8 +43,17 @@ impl Pipes {
             // Refused where the user has used up the share; the default size works as well.
             let _ = rustix::pipe::fcntl_setpipe_size(fd, CAPACITY);
         }
-        let server = ServerEnds { stdin: server_stdin, stdout: server_stdout, stderr: server_stderr };
-        Ok(Pipes { stdin, stdout, stderr, server })
+        let server = ServerEnds {
+            stdin: server_stdin,
+            stdout: server_stdout,
+            stderr: server_stderr,
+        };
+        Ok(Pipes {
+            stdin,
+            stdout,
+            stderr,
+            server,
+        })
     }
 }
 

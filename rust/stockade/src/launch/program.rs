@@ -45,7 +45,9 @@ impl Program {
     pub(crate) fn make() -> Result<Program, Error> {
         let failed = |operation| {
             move |errno| {
-                os_error(operation, errno).remedy("Set TMPDIR to a folder that programs can be written to and executed from.")
+                os_error(operation, errno).remedy(
+                    "Set TMPDIR to a folder that programs can be written to and executed from.",
+                )
             }
         };
         let base = std::env::temp_dir();
@@ -63,7 +65,11 @@ impl Program {
         drop(fd);
         let identity = identify(&file).ok_or_else(|| failed("stat")(Errno::NOENT))?;
         let path = crate::launch::block::c_string(file.as_os_str().as_bytes().to_vec())?;
-        Ok(Program { path, file, identity })
+        Ok(Program {
+            path,
+            file,
+            identity,
+        })
     }
 
     pub(crate) fn path(&self) -> &CStr {
@@ -130,7 +136,14 @@ fn identify(file: &Path) -> Option<(Identity, Identity)> {
     let of = |path: &Path| {
         let data = path.symlink_metadata().ok()?;
         // Reading it would change the time of last access only.
-        Some((data.dev(), data.ino(), data.mode(), data.size(), data.ctime(), data.ctime_nsec()))
+        Some((
+            data.dev(),
+            data.ino(),
+            data.mode(),
+            data.size(),
+            data.ctime(),
+            data.ctime_nsec(),
+        ))
     };
     Some((of(file.parent()?)?, of(file)?))
 }
@@ -174,10 +187,22 @@ fn remove_stale(base: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<i32>().ok());
-        let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) else { continue };
+        let pid = name.to_str().and_then(|name| {
+            name.strip_prefix(PREFIX)?
+                .split('-')
+                .next()?
+                .parse::<i32>()
+                .ok()
+        });
+        let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) else {
+            continue;
+        };
         let gone = rustix::process::test_kill_process(pid) == Err(Errno::SRCH);
-        if gone && entry.metadata().is_ok_and(|data| data.is_dir() && data.uid() == own) {
+        if gone
+            && entry
+                .metadata()
+                .is_ok_and(|data| data.is_dir() && data.uid() == own)
+        {
             remove(&entry.path().join("helper"));
         }
     }

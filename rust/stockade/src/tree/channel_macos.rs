@@ -34,10 +34,16 @@ mod tests {
         let mut record = [0; 4];
         assert_eq!(receive(reader.as_fd(), &mut record), Err(Errno::AGAIN));
         writer.write_all(b"abcdef").unwrap();
-        assert_eq!((receive(reader.as_fd(), &mut record), record), (Ok(4), *b"abcd"));
+        assert_eq!(
+            (receive(reader.as_fd(), &mut record), record),
+            (Ok(4), *b"abcd")
+        );
         assert_eq!(receive(reader.as_fd(), &mut record), Err(Errno::AGAIN));
         writer.write_all(b"gh").unwrap();
-        assert_eq!((receive(reader.as_fd(), &mut record), record), (Ok(4), *b"efgh"));
+        assert_eq!(
+            (receive(reader.as_fd(), &mut record), record),
+            (Ok(4), *b"efgh")
+        );
         drop(writer);
         assert_eq!(receive(reader.as_fd(), &mut record), Ok(0));
     }

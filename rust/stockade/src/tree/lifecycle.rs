@@ -21,7 +21,12 @@ pub struct Shutdown {
 impl Default for Shutdown {
     fn default() -> Self {
         let wait = Duration::from_secs(2);
-        Shutdown { close_grace: wait, terminate_grace: wait, kill_wait: wait, leave_descendants: false }
+        Shutdown {
+            close_grace: wait,
+            terminate_grace: wait,
+            kill_wait: wait,
+            leave_descendants: false,
+        }
     }
 }
 
@@ -247,7 +252,11 @@ impl Lifecycle {
             self.shutdown = shutdown;
             self.phase = Phase::Grace;
             self.deadline = Some(now + shutdown.close_grace);
-            actions.extend([Action::SetLeave(shutdown.leave_descendants), Action::CloseStdin, Action::DrainStdout]);
+            actions.extend([
+                Action::SetLeave(shutdown.leave_descendants),
+                Action::CloseStdin,
+                Action::DrainStdout,
+            ]);
             return;
         }
         // Once more: only faster.
@@ -269,7 +278,10 @@ impl Lifecycle {
     }
 
     fn kill(&mut self, now: Instant, actions: &mut Vec<Action>) {
-        if matches!(self.phase, Phase::Running | Phase::Grace | Phase::Terminating) {
+        if matches!(
+            self.phase,
+            Phase::Running | Phase::Grace | Phase::Terminating
+        ) {
             self.phase = Phase::Emptying;
             self.deadline = Some(now + self.shutdown.kill_wait);
             if self.exit.is_none() {
@@ -340,7 +352,11 @@ impl Lifecycle {
 mod tests {
     use super::*;
 
-    const EXIT: Exit = Exit { status: 0, user: Duration::ZERO, system: Duration::ZERO };
+    const EXIT: Exit = Exit {
+        status: 0,
+        user: Duration::ZERO,
+        system: Duration::ZERO,
+    };
 
     fn shutdown() -> Shutdown {
         Shutdown {
@@ -356,9 +372,22 @@ mod tests {
         let start = Instant::now();
         let mut life = Lifecycle::new(shutdown());
         let first = life.handle(Input::Close(shutdown()), start);
-        assert_eq!(first, [Action::SetLeave(false), Action::CloseStdin, Action::DrainStdout]);
-        assert!(life.handle(Input::Exited(EXIT), start).contains(&Action::TellExited));
-        assert!(life.handle(Input::Empty(0), start).contains(&Action::EndStdout));
+        assert_eq!(
+            first,
+            [
+                Action::SetLeave(false),
+                Action::CloseStdin,
+                Action::DrainStdout
+            ]
+        );
+        assert!(
+            life.handle(Input::Exited(EXIT), start)
+                .contains(&Action::TellExited)
+        );
+        assert!(
+            life.handle(Input::Empty(0), start)
+                .contains(&Action::EndStdout)
+        );
         assert_eq!(life.handle(Input::Drained, start), [Action::Finish]);
         assert_eq!((life.ended_by, life.unkillable), (EndedBy::Close, 0));
     }
@@ -370,15 +399,27 @@ mod tests {
         life.handle(Input::Close(shutdown()), start);
         assert_eq!(life.deadline(), Some(start + Duration::from_secs(1)));
         let at = start + Duration::from_secs(1);
-        assert_eq!(life.handle(Input::Deadline, at), [Action::DropStdin, Action::Terminate]);
+        assert_eq!(
+            life.handle(Input::Deadline, at),
+            [Action::DropStdin, Action::Terminate]
+        );
         let at = at + Duration::from_secs(2);
-        assert_eq!(life.handle(Input::Deadline, at), [Action::DropStdin, Action::KillTree]);
+        assert_eq!(
+            life.handle(Input::Deadline, at),
+            [Action::DropStdin, Action::KillTree]
+        );
         life.handle(Input::Left(2), at);
         let at = at + Duration::from_secs(3);
-        assert!(life.handle(Input::Deadline, at).contains(&Action::EndStdout));
+        assert!(
+            life.handle(Input::Deadline, at)
+                .contains(&Action::EndStdout)
+        );
         let at = at + DRAIN;
         assert_eq!(life.handle(Input::Deadline, at), [Action::EndStderr]);
-        assert_eq!(life.handle(Input::Deadline, at + SINK_WAIT), [Action::Finish]);
+        assert_eq!(
+            life.handle(Input::Deadline, at + SINK_WAIT),
+            [Action::Finish]
+        );
         assert_eq!((life.ended_by, life.unkillable), (EndedBy::Kill, 2));
     }
 
@@ -395,12 +436,21 @@ mod tests {
         let start = Instant::now();
         let mut life = Lifecycle::new(shutdown());
         life.handle(Input::Close(shutdown()), start);
-        let slower = Shutdown { close_grace: Duration::from_secs(60), ..shutdown() };
+        let slower = Shutdown {
+            close_grace: Duration::from_secs(60),
+            ..shutdown()
+        };
         assert_eq!(life.handle(Input::Close(slower), start), []);
         assert_eq!(life.deadline(), Some(start + Duration::from_secs(1)));
-        let faster = Shutdown { close_grace: Duration::ZERO, ..shutdown() };
+        let faster = Shutdown {
+            close_grace: Duration::ZERO,
+            ..shutdown()
+        };
         life.handle(Input::Close(faster), start);
-        assert_eq!(life.handle(Input::Deadline, start), [Action::DropStdin, Action::Terminate]);
+        assert_eq!(
+            life.handle(Input::Deadline, start),
+            [Action::DropStdin, Action::Terminate]
+        );
     }
 
     #[test]
@@ -419,7 +469,10 @@ mod tests {
     fn a_killed_owner_is_not_waited_for() {
         let start = Instant::now();
         let mut life = Lifecycle::new(shutdown());
-        assert!(life.handle(Input::OwnerGone, start).contains(&Action::EndStdout));
+        assert!(
+            life.handle(Input::OwnerGone, start)
+                .contains(&Action::EndStdout)
+        );
         assert_eq!(life.handle(Input::Drained, start), [Action::Finish]);
         assert!(life.owner_killed && life.exit.is_none());
     }

@@ -45,7 +45,13 @@ pub(crate) struct Outlet {
 
 impl Outlet {
     pub(crate) fn new(fd: HostFd) -> Self {
-        Outlet { fd: Some(fd), queue: VecDeque::new(), written: 0, queued_bytes: 0, closing: false }
+        Outlet {
+            fd: Some(fd),
+            queue: VecDeque::new(),
+            written: 0,
+            queued_bytes: 0,
+            closing: false,
+        }
     }
 
     pub(crate) fn fd(&self) -> Option<&HostFd> {
@@ -62,7 +68,9 @@ impl Outlet {
 
     /// Takes a frame and adds its newline.
     pub(crate) fn send(&mut self, frame: &[u8]) -> Sent {
-        let Some(fd) = self.fd.as_ref().filter(|_| !self.closing) else { return Sent::Closed };
+        let Some(fd) = self.fd.as_ref().filter(|_| !self.closing) else {
+            return Sent::Closed;
+        };
         if !self.queue.is_empty() {
             if self.queued_bytes + frame.len() >= QUEUE_LIMIT {
                 return Sent::Full;
@@ -98,18 +106,30 @@ impl Outlet {
 
     /// Writes what the pipe takes.
     pub(crate) fn flush(&mut self) -> Flushed {
-        let Some(fd) = &self.fd else { return Flushed::Closed };
+        let Some(fd) = &self.fd else {
+            return Flushed::Closed;
+        };
         while !self.queue.is_empty() {
             let slices: Vec<IoSlice<'_>> = self
                 .queue
                 .iter()
                 .take(16)
                 .enumerate()
-                .map(|(at, frame)| IoSlice::new(if at == 0 { &frame[self.written..] } else { frame }))
+                .map(|(at, frame)| {
+                    IoSlice::new(if at == 0 {
+                        &frame[self.written..]
+                    } else {
+                        frame
+                    })
+                })
                 .collect();
             match write(fd, &slices) {
                 Ok(count) => self.written += count,
-                Err(Errno::AGAIN) => return Flushed::Some { room: self.has_room() },
+                Err(Errno::AGAIN) => {
+                    return Flushed::Some {
+                        room: self.has_room(),
+                    };
+                }
                 Err(_) => {
                     self.drop_now();
                     return Flushed::Closed;

@@ -30,7 +30,12 @@ mod platform {
             HostFd::make(|| epoll::create(epoll::CreateFlags::CLOEXEC)).map(Poller)
         }
 
-        pub(super) fn add(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
+        pub(super) fn add(
+            &self,
+            fd: BorrowedFd<'_>,
+            token: u64,
+            interest: Interest,
+        ) -> io::Result<()> {
             let flags = match interest {
                 Interest::Readable => epoll::EventFlags::IN,
                 Interest::Writable => epoll::EventFlags::OUT,
@@ -51,7 +56,11 @@ mod platform {
             let timeout = timeout.map(|time| time + Duration::from_micros(50));
             let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
             let mut events = Vec::with_capacity(64);
-            match epoll::wait(&self.0, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
+            match epoll::wait(
+                &self.0,
+                rustix::buffer::spare_capacity(&mut events),
+                timeout.as_ref(),
+            ) {
                 Ok(_) | Err(io::Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
@@ -94,7 +103,12 @@ mod platform {
             unsafe { kevent(&self.0, &[event], &mut [] as &mut [Event], None) }.map(|_| ())
         }
 
-        pub(super) fn add(&self, fd: BorrowedFd<'_>, token: u64, interest: Interest) -> io::Result<()> {
+        pub(super) fn add(
+            &self,
+            fd: BorrowedFd<'_>,
+            token: u64,
+            interest: Interest,
+        ) -> io::Result<()> {
             let filter = match interest {
                 Interest::Readable => EventFilter::Read(fd.as_raw_fd()),
                 Interest::Writable => EventFilter::Write(fd.as_raw_fd()),
@@ -103,7 +117,10 @@ mod platform {
         }
 
         pub(super) fn remove(&self, fd: BorrowedFd<'_>) {
-            for filter in [EventFilter::Read(fd.as_raw_fd()), EventFilter::Write(fd.as_raw_fd())] {
+            for filter in [
+                EventFilter::Read(fd.as_raw_fd()),
+                EventFilter::Write(fd.as_raw_fd()),
+            ] {
                 // Not there is as good.
                 let _ = self.change(Event::new(filter, EventFlags::DELETE, pointer(0)));
             }
@@ -112,11 +129,21 @@ mod platform {
         pub(super) fn wait(&self, timeout: Option<Duration>) -> io::Result<Vec<u64>> {
             let mut events = Vec::with_capacity(64);
             // SAFETY: as above.
-            match unsafe { kevent(&self.0, &[], rustix::buffer::spare_capacity(&mut events), timeout) } {
+            match unsafe {
+                kevent(
+                    &self.0,
+                    &[],
+                    rustix::buffer::spare_capacity(&mut events),
+                    timeout,
+                )
+            } {
                 Ok(_) | Err(io::Errno::INTR) => {}
                 Err(error) => return Err(error),
             }
-            Ok(events.iter().map(|event: &Event| event.udata().addr() as u64).collect())
+            Ok(events
+                .iter()
+                .map(|event: &Event| event.udata().addr() as u64)
+                .collect())
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use crate::fork::HostFd;
-use crate::launch::os_error;
+use crate::launch::{Started, os_error};
 use crate::signals::spawn_thread;
 use crate::tree::control::{Heard, hear, tell};
 use crate::tree::lifecycle::{Action, Exit, Fault, Input};
@@ -68,7 +68,9 @@ impl Reactor {
     pub(crate) fn new() -> Result<Reactor, Error> {
         let poller = Poller::new().map_err(|errno| os_error("epoll_create", errno))?;
         let bell = make_fds().map_err(|errno| os_error("eventfd", errno))?;
-        poller.watch(&bell.0, INBOX, Interest::Readable).map_err(|errno| os_error("epoll_ctl", errno))?;
+        poller
+            .watch(&bell.0, INBOX, Interest::Readable)
+            .map_err(|errno| os_error("epoll_ctl", errno))?;
         Ok(Reactor {
             poller,
             inbox: Mutex::default(),
@@ -86,8 +88,12 @@ impl Reactor {
     pub(crate) fn ensure_running(&'static self) -> Result<(), Error> {
         let mut inbox = lock(&self.inbox);
         if !inbox.running {
-            spawn_thread("stockade", move || Loop::new(self).run())
-                .map_err(|error| os_error("pthread_create", Errno::from_io_error(&error).unwrap_or(Errno::AGAIN)))?;
+            spawn_thread("stockade", move || Loop::new(self).run()).map_err(|error| {
+                os_error(
+                    "pthread_create",
+                    Errno::from_io_error(&error).unwrap_or(Errno::AGAIN),
+                )
+            })?;
             inbox.running = true;
         }
         Ok(())
@@ -129,11 +135,23 @@ impl Reactor {
 /// A session as the thread sees it.
 struct Served {
     core: Arc<Core>,
+    started: Started,
     /// The supervisor's last word: how many descendants it killed.
     empty: Option<u32>,
-    /// Its socket has ended.
-    control_over: bool,
     reaped: bool,
+}
+
+impl Served {
+    fn tell(&self, kind: u32, flag: u32) {
+        tell(
+            &self.started.control,
+            Request {
+                kind,
+                flag,
+                ..Request::default()
+            },
+        );
+    }
 }
 
 struct Loop {
@@ -168,7 +186,10 @@ impl Loop {
             for ready in tokens {
                 if ready == INBOX {
                     let mut buffer = [0u8; 64];
-                    while matches!(rustix::io::read(&self.reactor.bell.0, &mut buffer), Ok(64) | Err(Errno::INTR)) {}
+                    while matches!(
+                        rustix::io::read(&self.reactor.bell.0, &mut buffer),
+                        Ok(64) | Err(Errno::INTR)
+                    ) {}
                 } else {
                     self.guarded(ready / SOURCES, |me, id| me.serve(id, ready % SOURCES));
                 }
@@ -186,19 +207,28 @@ impl Loop {
     }
 
     fn timeout(&self, now: Instant) -> Option<Duration> {
-        let next = self.deadlines.peek().map(|Reverse((at, _))| at.saturating_duration_since(now));
-        if self.to_reap.is_empty() { next } else { Some(next.map_or(REAP_INTERVAL, |next| next.min(REAP_INTERVAL))) }
+        let next = self
+            .deadlines
+            .peek()
+            .map(|Reverse((at, _))| at.saturating_duration_since(now));
+        if self.to_reap.is_empty() {
+            next
+        } else {
+            Some(next.map_or(REAP_INTERVAL, |next| next.min(REAP_INTERVAL)))
+        }
     }
 
     /// Runs one step of one session. A panic ends that session with an error, and no other.
     fn guarded(&mut self, id: u64, step: impl FnOnce(&mut Self, u64)) {
         let result = catch_unwind(AssertUnwindSafe(|| step(self, id)));
         if result.is_err() {
-            let again = catch_unwind(AssertUnwindSafe(|| self.input(id, Input::Fail(Fault::Panic))));
+            let again = catch_unwind(AssertUnwindSafe(|| {
+                self.input(id, Input::Fail(Fault::Panic));
+            }));
             if again.is_err()
                 && let Some(served) = self.sessions.get(&id)
             {
-                tell(&served.core.started.control, Request { kind: protocol::KILL, ..Request::default() });
+                served.tell(protocol::KILL, 0);
             }
         }
     }
@@ -207,8 +237,18 @@ impl Loop {
         match command {
             Command::Adopt(core) => {
                 let id = core.id;
-                let served = Served { core, empty: None, control_over: false, reaped: false };
-                self.sessions.insert(id, served);
+                let Some(started) = lock(&core.started).take() else {
+                    return;
+                };
+                self.sessions.insert(
+                    id,
+                    Served {
+                        core,
+                        started,
+                        empty: None,
+                        reaped: false,
+                    },
+                );
                 self.guarded(id, Loop::adopt);
             }
             Command::Input(id, input) => self.guarded(id, |me, id| me.input(id, input)),
@@ -217,12 +257,22 @@ impl Loop {
     }
 
     fn adopt(&mut self, id: u64) {
-        let Some(served) = self.sessions.get(&id) else { return };
+        let Some(served) = self.sessions.get(&id) else {
+            return;
+        };
         let core = Arc::clone(&served.core);
         let poller = &self.reactor.poller;
-        let mut watched = poller.watch(&core.started.control, token(id, Source::Control), Interest::Readable).is_ok();
+        let mut watched = poller
+            .watch(
+                &served.started.control,
+                token(id, Source::Control),
+                Interest::Readable,
+            )
+            .is_ok();
         if let Some(fd) = &*lock(&core.stderr_fd) {
-            watched &= poller.watch(fd, token(id, Source::Stderr), Interest::Readable).is_ok();
+            watched &= poller
+                .watch(fd, token(id, Source::Stderr), Interest::Readable)
+                .is_ok();
         }
         core.note_start();
         if !watched {
@@ -232,28 +282,27 @@ impl Loop {
     }
 
     fn serve(&mut self, id: u64, source: u64) {
-        let Some(served) = self.sessions.get(&id) else { return };
+        let Some(served) = self.sessions.get(&id) else {
+            return;
+        };
         let core = Arc::clone(&served.core);
         #[cfg(feature = "faults")]
         assert!(!core.panic_next.swap(false, Ordering::AcqRel), "injected");
         match source {
-            s if s == Source::Control as u64 => self.hear(id, &core),
+            s if s == Source::Control as u64 => self.hear(id),
             s if s == Source::Stderr as u64 => self.read_stderr(id, &core),
             s if s == Source::Stdin as u64 => self.flush(id),
             _ => self.drop_stdout(&core),
         }
     }
 
-    fn hear(&mut self, id: u64, core: &Arc<Core>) {
-        loop {
-            match hear(&core.started.control) {
+    fn hear(&mut self, id: u64) {
+        while let Some(served) = self.sessions.get(&id) {
+            match hear(&served.started.control) {
                 Heard::Event(event) => self.event(id, &event),
                 Heard::Nothing => return,
                 Heard::End => {
-                    self.reactor.poller.unwatch(&core.started.control);
-                    if let Some(served) = self.sessions.get_mut(&id) {
-                        served.control_over = true;
-                    }
+                    self.reactor.poller.unwatch(&served.started.control);
                     self.reap(id);
                     return;
                 }
@@ -285,12 +334,20 @@ impl Loop {
     /// The supervisor's socket has ended: takes its exit status, so that no zombie is left. The tree counts as gone only
     /// then.
     fn reap(&mut self, id: u64) {
-        let Some(served) = self.sessions.get_mut(&id) else { return };
+        let Some(served) = self.sessions.get_mut(&id) else {
+            return;
+        };
         if served.reaped {
             return;
         }
         // SAFETY: takes a null pointer for a status that isn't wanted.
-        let result = unsafe { libc::waitpid(served.core.started.supervisor, std::ptr::null_mut(), libc::WNOHANG) };
+        let result = unsafe {
+            libc::waitpid(
+                served.started.supervisor,
+                std::ptr::null_mut(),
+                libc::WNOHANG,
+            )
+        };
         if result == 0 {
             self.to_reap.push(id);
             return;
@@ -298,7 +355,7 @@ impl Loop {
         // Done, or somebody else of this process has waited for any child.
         served.reaped = true;
         if served.empty.is_none() {
-            served.core.started.supervisor_lost();
+            served.started.supervisor_lost();
         }
         let input = served.empty.map_or(Input::OwnerGone, Input::Empty);
         self.input(id, input);
@@ -343,7 +400,10 @@ impl Loop {
         self.reactor.poller.unwatch(fd);
         let flushed = outlet.flush();
         if let (Flushed::Some { .. }, Some(fd)) = (&flushed, outlet.fd()) {
-            let _ = self.reactor.poller.watch(fd, token(id, Source::Stdin), Interest::Writable);
+            let _ = self
+                .reactor
+                .poller
+                .watch(fd, token(id, Source::Stdin), Interest::Writable);
         }
         drop(outlet);
         if flushed != (Flushed::Some { room: false }) {
@@ -360,7 +420,9 @@ impl Loop {
     }
 
     fn core(&self, id: u64) -> Option<Arc<Core>> {
-        self.sessions.get(&id).map(|served| Arc::clone(&served.core))
+        self.sessions
+            .get(&id)
+            .map(|served| Arc::clone(&served.core))
     }
 
     fn input(&mut self, id: u64, input: Input) {
@@ -381,7 +443,11 @@ impl Loop {
     }
 
     fn act(&mut self, id: u64, core: &Arc<Core>, action: Action) {
-        let say = |kind, flag| tell(&core.started.control, Request { kind, flag, ..Request::default() });
+        let say = |kind, flag| {
+            if let Some(served) = self.sessions.get(&id) {
+                served.tell(kind, flag);
+            }
+        };
         let poller = &self.reactor.poller;
         match action {
             Action::SetLeave(leave) => say(protocol::LEAVE, u32::from(leave)),
@@ -432,7 +498,11 @@ impl Loop {
 
     /// A session is served until it has ended and its supervisor is gone: an unkillable tree keeps it here.
     fn forget_if_over(&mut self, id: u64) {
-        if self.sessions.get(&id).is_some_and(|served| served.reaped && served.core.ended()) {
+        if self
+            .sessions
+            .get(&id)
+            .is_some_and(|served| served.reaped && served.core.ended())
+        {
             self.sessions.remove(&id);
         }
     }

@@ -52,7 +52,11 @@ pub(crate) fn cause(life: &Lifecycle, out_of_memory: bool) -> String {
         Some(Fault::FrameTooLong) => text.push_str(" after it wrote a message over the limit"),
         Some(Fault::Panic) => text.push_str(" after a failure inside stockade"),
         None if killed && life.ended_by == EndedBy::Exit => {
-            text.push_str(if out_of_memory { ", by the kernel for want of memory" } else { ", by somebody else" });
+            text.push_str(if out_of_memory {
+                ", by the kernel for want of memory"
+            } else {
+                ", by somebody else"
+            });
         }
         None => {}
     }
@@ -103,6 +107,10 @@ pub(crate) fn out_of_memory_kills() -> Option<u64> {
     use std::io::Read;
     // Its size isn't known beforehand; with room for all of it one read is enough.
     let mut text = String::with_capacity(8 * 1024);
-    std::fs::File::open("/proc/vmstat").ok()?.read_to_string(&mut text).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+    std::fs::File::open("/proc/vmstat")
+        .ok()?
+        .read_to_string(&mut text)
+        .ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
 }

@@ -38,7 +38,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { sink: Sink::None, max_frame_bytes: 64 * 1024 * 1024, shutdown: Shutdown::default() }
+        Options {
+            sink: Sink::None,
+            max_frame_bytes: 64 * 1024 * 1024,
+            shutdown: Shutdown::default(),
+        }
     }
 }
 
@@ -58,7 +62,9 @@ pub enum Received {
 pub(crate) struct Core {
     pub(crate) id: u64,
     generation: u32,
-    pub(crate) started: Started,
+    pid: i32,
+    /// For the serving thread, which takes it: it closes the descriptor when the tree is gone, whoever holds the session.
+    pub(crate) started: Mutex<Option<Started>>,
     command: ResolvedCommand,
     start_time: Instant,
     shutdown: Shutdown,
@@ -111,21 +117,39 @@ impl Session {
     }
 
     /// The same with an environment that was composed before.
-    pub(crate) fn launch_with(server: &Server, environment: &Environment, options: Options) -> Result<Session, Error> {
+    pub(crate) fn launch_with(
+        server: &Server,
+        environment: &Environment,
+        options: Options,
+    ) -> Result<Session, Error> {
         let command = find_command(server, environment)?;
         let runtime = runtime()?;
         runtime.reactor.ensure_running()?;
         let plan = Plan::new(&command, environment)?;
-        let Pipes { stdin, stdout, stderr, server: ends } =
-            Pipes::new().map_err(|errno| os_error("pipe2", errno))?;
-        let stdio = Stdio { stdin: ends.stdin.as_fd(), stdout: ends.stdout.as_fd(), stderr: ends.stderr.as_fd() };
+        let Pipes {
+            stdin,
+            stdout,
+            stderr,
+            server: ends,
+        } = Pipes::new().map_err(|errno| os_error("pipe2", errno))?;
+        let stdio = Stdio {
+            stdin: ends.stdin.as_fd(),
+            stdout: ends.stdout.as_fd(),
+            stderr: ends.stderr.as_fd(),
+        };
         let start_time = Instant::now();
-        let started = start(&plan, &stdio, &runtime.ground, options.shutdown.leave_descendants)?;
+        let started = start(
+            &plan,
+            &stdio,
+            &runtime.ground,
+            options.shutdown.leave_descendants,
+        )?;
         drop(ends);
         let core = Arc::new(Core {
             id: runtime.reactor.next_id(),
             generation: fork::generation(),
-            started,
+            pid: started.pid,
+            started: Mutex::new(Some(started)),
             command,
             start_time,
             shutdown: options.shutdown,
@@ -158,7 +182,7 @@ impl Session {
 
     /// The server's process id.
     pub fn pid(&self) -> i32 {
-        self.0.started.pid
+        self.0.pid
     }
 
     /// What was started, and how it was found.
@@ -363,7 +387,10 @@ pub fn find_command(server: &Server, environment: &Environment) -> Result<Resolv
             ErrorKind::Launch,
             "no-working-directory",
             Stage::Resolve,
-            format!("This process's own working directory can't be used: {}.", crate::launch::plain(&error)),
+            format!(
+                "This process's own working directory can't be used: {}.",
+                crate::launch::plain(&error)
+            ),
         )
         .remedy("Change to a directory that exists.")
         .operation("getcwd")
@@ -385,7 +412,9 @@ fn frame_too_long(limit: usize) -> Error {
 impl Stdout {
     fn read(&mut self) -> Result<usize, Errno> {
         let Stdout { fd, frames, .. } = self;
-        let Some(fd) = fd.as_deref() else { return frames.fill(|_| Ok(0)) };
+        let Some(fd) = fd.as_deref() else {
+            return frames.fill(|_| Ok(0));
+        };
         loop {
             match frames.fill(|room| rustix::io::read(fd, room)) {
                 Err(Errno::INTR) => {}
@@ -425,6 +454,11 @@ impl Core {
         if fork::check(self.generation).is_ok() {
             self.closing.store(true, Ordering::Release);
             self.post(Input::Close(shutdown));
+            if self.ended() {
+                // It had ended by itself, and nobody serves it any more.
+                self.start_dropping_stdout();
+                self.end_stdout();
+            }
         }
     }
 
@@ -454,7 +488,11 @@ impl Core {
             if left.is_zero() {
                 return;
             }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            state = self
+                .changed
+                .wait_timeout(state, left)
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -473,7 +511,9 @@ impl Core {
     /// Reads and drops. True: that was the end.
     pub(crate) fn drop_stdout(&self, buffer: &mut [u8]) -> bool {
         let mut stdout = lock(&self.stdout);
-        let Some(fd) = stdout.fd.clone() else { return true };
+        let Some(fd) = stdout.fd.clone() else {
+            return true;
+        };
         for _ in 0..16 {
             match rustix::io::read(&*fd, &mut *buffer) {
                 Ok(0) => {}
@@ -491,7 +531,11 @@ impl Core {
     pub(crate) fn end_stdout(&self) -> Option<Arc<HostFd>> {
         let mut stdout = lock(&self.stdout);
         stdout.over = true;
-        if stdout.dropped { stdout.fd.take() } else { None }
+        if stdout.dropped {
+            stdout.fd.take()
+        } else {
+            None
+        }
     }
 
     pub(crate) fn note_start(&self) {
@@ -506,11 +550,16 @@ impl Core {
     pub(crate) fn finish(&self) {
         let (stderr_tail, stderr_dropped) = {
             let ring = lock(&self.stderr);
-            (text::tail(&ring.tail(TAIL_LINES), TAIL_LINES, TAIL_BYTES), ring.dropped())
+            (
+                text::tail(&ring.tail(TAIL_LINES), TAIL_LINES, TAIL_BYTES),
+                ring.dropped(),
+            )
         };
         let mut state = lock(&self.state);
         let life = &state.life;
-        let out_of_memory = life.exit.is_some_and(|exit| exit.status & 0x7f == libc::SIGKILL)
+        let out_of_memory = life
+            .exit
+            .is_some_and(|exit| exit.status & 0x7f == libc::SIGKILL)
             && report::out_of_memory_kills() > state.out_of_memory_before;
         state.report = Some(Report {
             returncode: life.exit.map(|exit| report::returncode(exit.status)),
@@ -520,7 +569,10 @@ impl Core {
             unkillable: life.unkillable,
             stderr_tail,
             stderr_dropped,
-            duration: state.exit_time.unwrap_or_else(Instant::now).duration_since(self.start_time),
+            duration: state
+                .exit_time
+                .unwrap_or_else(Instant::now)
+                .duration_since(self.start_time),
             user_time: life.exit.map(|exit| exit.user).unwrap_or_default(),
             system_time: life.exit.map(|exit| exit.system).unwrap_or_default(),
         });

@@ -17,7 +17,10 @@ use crate::tree::session::Core;
 /// Where stderr goes besides the ring.
 #[derive(Default)]
 #[non_exhaustive]
-#[allow(clippy::type_complexity, reason = "an alias would hide from a user what to give")]
+#[allow(
+    clippy::type_complexity,
+    reason = "an alias would hide from a user what to give"
+)]
 pub enum Sink {
     /// Nowhere.
     #[default]
@@ -66,7 +69,10 @@ impl Runner {
             finished: false,
             stopped: false,
         };
-        Runner { state: Mutex::new(state), more: Condvar::new() }
+        Runner {
+            state: Mutex::new(state),
+            more: Condvar::new(),
+        }
     }
 
     pub(crate) fn lost(&self) -> u64 {
@@ -116,7 +122,9 @@ impl Runner {
     /// The thread.
     fn serve(&self, core: &Arc<Core>) {
         let mut state = lock(&self.state);
-        let Some(mut sink) = state.sink.take() else { return };
+        let Some(mut sink) = state.sink.take() else {
+            return;
+        };
         loop {
             if state.stopped {
                 break;
@@ -130,8 +138,10 @@ impl Runner {
                     break;
                 }
                 state.waiting = true;
-                let (next, waited) =
-                    self.more.wait_timeout(state, LINGER).unwrap_or_else(std::sync::PoisonError::into_inner);
+                let (next, waited) = self
+                    .more
+                    .wait_timeout(state, LINGER)
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
                 state = next;
                 state.waiting = false;
                 let quiet = lock(&core.stderr).lines_seen() <= state.next;

@@ -29,15 +29,22 @@ impl Watchers {
 
     /// Takes out those for a moment; to be woken without a lock.
     pub(crate) fn take(&mut self, moment: Moment) -> Vec<(Arc<dyn Wake>, u64)> {
-        let (taken, kept) = std::mem::take(&mut self.0).into_iter().partition(|(wished, ..)| *wished == moment);
+        let (taken, kept) = std::mem::take(&mut self.0)
+            .into_iter()
+            .partition(|(wished, ..)| *wished == moment);
         self.0 = kept;
         let taken: Vec<(Moment, Arc<dyn Wake>, u64)> = taken;
-        taken.into_iter().map(|(_, wake, token)| (wake, token)).collect()
+        taken
+            .into_iter()
+            .map(|(_, wake, token)| (wake, token))
+            .collect()
     }
 
     pub(crate) fn forget(&mut self, wake: &Arc<dyn Wake>, token: u64) {
         let address = Arc::as_ptr(wake).cast::<()>();
-        self.0.retain(|(_, kept, kept_token)| *kept_token != token || Arc::as_ptr(kept).cast::<()>() != address);
+        self.0.retain(|(_, kept, kept_token)| {
+            *kept_token != token || Arc::as_ptr(kept).cast::<()>() != address
+        });
     }
 }
 

@@ -1,0 +1,217 @@
+"""stderr is drained whatever its sink does, and reaches everything that may be given as one."""
+
+from __future__ import annotations
+
+import io
+import logging
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from stockade import ConfigError, ServerProcess, Shutdown
+from tests.servers import script, shell
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TWO_LINES = shell("echo one >&2; printf 'two' >&2")
+QUICK = Shutdown(0.2, 0.2, 5)
+
+
+async def ended(stderr: Any, server: Any = TWO_LINES) -> ServerProcess:
+    """A server that has run, with everything it wrote delivered."""
+    process = await ServerProcess.launch(server, stderr=stderr)
+    with anyio.fail_after(60):
+        await process.wait()
+    return process
+
+
+async def test_a_callable_gets_each_line_as_bytes() -> None:
+    lines: list[bytes] = []
+    await ended(lines.append)
+    assert lines == [b"one", b"two"]
+
+
+async def test_without_a_choice_lines_go_to_a_logger_of_the_servers_name(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "stockade.server"):
+        process = await ServerProcess.launch(TWO_LINES)
+        await process.wait()
+    assert [(record.name, record.levelno, record.getMessage()) for record in caplog.records] == [
+        ("stockade.server.shell", logging.INFO, "one"),
+        ("stockade.server.shell", logging.INFO, "two"),
+    ]
+
+
+async def test_a_server_without_a_name_logs_under_that_of_its_command(caplog: pytest.LogCaptureFixture) -> None:
+    from stockade import StdioServer
+
+    with caplog.at_level(logging.INFO, "stockade.server"):
+        process = await ServerProcess.launch(StdioServer("/bin/sh", ["-c", "echo hello >&2"]))
+        await process.wait()
+    assert [record.name for record in caplog.records] == ["stockade.server.sh"]
+
+
+async def test_a_logger_gets_no_control_characters(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "mine"):
+        source = r"import os; os.write(2, b'\x1b[31mred\x1b[0m \xe2\x80\xaeback \x07bell \xff\ttab\n')"
+        await ended(logging.getLogger("mine"), script(source))
+    assert [record.getMessage() for record in caplog.records] == ["red \ufffdback \ufffdbell \ufffd\ttab"]
+
+
+@pytest.mark.parametrize("kind", [str, lambda path: path])
+async def test_a_path_is_appended_to(tmp_path: Path, kind: Any) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text("before\n")
+    await ended(kind(path))
+    assert path.read_text() == "before\none\ntwo\n"
+
+
+async def test_a_file_with_a_descriptor_gets_the_lines_after_what_it_holds_itself(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    with path.open("w") as file:
+        file.write("buffered\n")
+        await ended(file)
+    assert path.read_text() == "buffered\none\ntwo\n"
+
+
+async def test_a_descriptor_gets_the_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    with path.open("wb") as file:
+        await ended(file.fileno())
+    assert path.read_bytes() == b"one\ntwo\n"
+
+
+async def test_a_text_file_without_a_descriptor_gets_text() -> None:
+    file = io.StringIO()
+    await ended(file, script(r"import os; os.write(2, b'\xffgr\xc3\xbc\xc3\x9fe\n')"))
+    assert file.getvalue() == "\ufffdgrüße\n"
+
+
+async def test_a_binary_file_without_a_descriptor_gets_bytes() -> None:
+    file = io.BytesIO()
+    await ended(file)
+    assert file.getvalue() == b"one\ntwo\n"
+
+
+async def test_a_notebooks_output_gets_text_and_is_flushed() -> None:
+    class Output:
+        """As ipykernel's: neither a TextIOBase nor with a descriptor."""
+
+        written = ""
+        flushed = ""
+
+        def write(self, text: str) -> int:
+            assert isinstance(text, str)
+            self.written += text
+            return len(text)
+
+        def flush(self) -> None:
+            self.flushed = self.written
+
+        def fileno(self) -> int:
+            raise io.UnsupportedOperation("fileno")
+
+    output = Output()
+    await ended(output)
+    assert output.flushed == "one\ntwo\n"
+
+
+async def test_none_keeps_the_lines_in_the_ring_alone(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        process = await ended(None)
+    assert not [record for record in caplog.records if record.name.startswith("stockade")]
+    ring = process.stderr
+    assert ring.tail() == [b"one", b"two"]
+    assert ring.tail(1) == [b"two"]
+    assert ring.text().splitlines() == ["one", "two"]
+    assert (ring.lines_seen, ring.bytes_seen, ring.dropped) == (2, 7, 0)
+
+
+def test_inherit_is_the_stderr_of_this_process() -> None:
+    host = (
+        "import anyio\n"
+        "from stockade import ServerProcess, StdioServer\n"
+        "async def main():\n"
+        "    process = await ServerProcess.launch(StdioServer('sh', ['-c', 'echo inherited >&2']), stderr='inherit')\n"
+        "    await process.wait()\n"
+        "anyio.run(main)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", host], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("", "inherited\n")
+
+
+async def test_a_sink_that_raises_is_reported_once_and_gets_the_following_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[bytes] = []
+
+    def sink(line: bytes) -> None:
+        seen.append(line)
+        raise SystemExit("the sink fails")
+
+    with caplog.at_level(logging.WARNING, "stockade"):
+        process = await ended(sink, shell("for n in 1 2 3 4 5; do echo $n >&2; done; exit 3"))
+    assert seen == [b"1", b"2", b"3", b"4", b"5"]
+    (record,) = caplog.records
+    assert (record.name, record.levelno) == ("stockade", logging.WARNING)
+    assert "the sink fails" in caplog.text
+    assert process.stderr.tail() == seen
+    assert process.returncode == 3
+
+
+async def test_a_file_closed_meanwhile_is_a_sink_that_raises(caplog: pytest.LogCaptureFixture) -> None:
+    file = io.StringIO()
+    file.close()
+    with caplog.at_level(logging.WARNING, "stockade"):
+        process = await ended(file)
+    assert len(caplog.records) == 1
+    assert process.stderr.tail() == [b"one", b"two"]
+
+
+async def test_a_sink_that_hangs_holds_up_neither_the_server_nor_the_tail() -> None:
+    release = threading.Event()
+    entered = threading.Event()
+
+    def sink(_line: bytes) -> None:
+        entered.set()
+        release.wait(60)
+
+    flood = script(
+        "import sys\n"
+        "for n in range(20000): sys.stderr.write(f'line {n} ' + 'x' * 80 + '\\n')\n"
+        "sys.stderr.flush()\nprint('answer', flush=True)\nsys.stdin.read()"
+    )
+    try:
+        async with await ServerProcess.launch(flood, stderr=sink, shutdown=QUICK) as process:
+            with anyio.fail_after(60):
+                # Far more than a pipe holds: the answer comes only because stderr is drained.
+                assert await process.receive() == b"answer"
+                await anyio.to_thread.run_sync(entered.wait)
+                while process.stderr.lines_seen < 20000:
+                    await anyio.lowlevel.checkpoint()
+            assert process.stderr.tail(1)[0].startswith(b"line 19999 ")
+            release.set()
+    finally:
+        release.set()
+
+
+@pytest.mark.parametrize("sink", [3.5, True, -1, object(), b"path", [1]])
+def test_what_can_not_be_a_sink_is_refused_before_anything_starts(sink: Any) -> None:
+    async def launch() -> None:
+        await ServerProcess.launch(TWO_LINES, stderr=sink)
+
+    with pytest.raises(ConfigError):
+        anyio.run(launch)
+
+
+def test_a_coroutine_function_is_no_sink() -> None:
+    async def sink(_line: bytes) -> None: ...
+
+    with pytest.raises(ConfigError, match="coroutine"):
+        anyio.run(ended, sink)
