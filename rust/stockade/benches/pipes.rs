@@ -17,6 +17,9 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 type Way = (File, File);
 
 #[cfg(unix)]
+type MakeWay = fn() -> Way;
+
+#[cfg(unix)]
 fn pipe() -> Way {
     let (reader, writer) = rustix::pipe::pipe().expect("a pipe can be made");
     (reader.into(), writer.into())
@@ -45,9 +48,9 @@ fn socket_pair() -> Way {
 }
 
 #[cfg(unix)]
-fn kinds() -> Vec<(&'static str, fn() -> Way)> {
+fn kinds() -> Vec<(&'static str, MakeWay)> {
     vec![
-        ("pipe", pipe as fn() -> Way),
+        ("pipe", pipe as MakeWay),
         #[cfg(target_os = "linux")]
         ("pipe of 256 KiB", large_pipe),
         ("socket pair", socket_pair),
