@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -84,12 +85,13 @@ def medians(samples: Mapping[str, list[float]], scale: float = 1.0) -> dict[str,
 
 
 async def take_turns(contestants: Mapping[str, Callable[[], Awaitable[T]]], rounds: int) -> dict[str, list[T]]:
-    """Run all contestants once a round; who begins changes, so that nobody always runs after the same one."""
-    names = list(contestants)
-    results: dict[str, list[T]] = {name: [] for name in names}
-    for number_of_round in range(rounds):
-        start = number_of_round % len(names)
-        for name in (*names[start:], *names[:start]):
+    """Run all contestants once a round, each round in another order, so that nobody always comes after the same one."""
+    order = list(contestants)
+    results: dict[str, list[T]] = {name: [] for name in order}
+    chance = Random(1)
+    for _ in range(rounds):
+        chance.shuffle(order)
+        for name in order:
             results[name].append(await contestants[name]())
     return results
 

@@ -110,7 +110,7 @@ class _OSStockadeError(StockadeError, OSError):
         filename: str | None = None,
     ) -> None:
         super().__init__(message, code=code, stage=stage, remedy=remedy, operation=operation, native_code=native_code)
-        self.errno = native_code if native_code is not None else self._default_errno
+        self.errno: int | None = native_code if native_code is not None else self._default_errno
         self.filename = filename
 
 
@@ -155,8 +155,8 @@ class CommandNotFoundError(_OSStockadeError, FileNotFoundError):
             filename=filename,
         )
         # Whatever the last candidate failed with, the command as a whole wasn't found.
-        self.errno = _errno.ENOENT
-        self.tried = tuple(tried)
+        self.errno: int | None = _errno.ENOENT
+        self.tried: tuple[Candidate, ...] = tuple(tried)
 
 
 class LaunchError(_OSStockadeError):

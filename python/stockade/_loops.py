@@ -11,13 +11,14 @@ import itertools
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from . import _native
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import trio
 
 _numbers = itertools.count(1)
@@ -258,7 +259,7 @@ def _of_trio() -> TrioLoop:
     if _trio_loops is None:
         import trio
 
-        _trio_loops = trio.lowlevel.RunVar("stockade")
+        _trio_loops = cast("Any", trio.lowlevel.RunVar)("stockade")
     with suppress(LookupError):
         return _trio_loops.get()
     loop = TrioLoop()

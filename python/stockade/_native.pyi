@@ -1,4 +1,4 @@
-"""The executor's binding. Nothing here blocks the calling thread unless it says so, and nothing here knows an event loop.
+"""The executor's binding. Nothing here blocks the calling thread unless it says so; nothing knows an event loop.
 
 Errors are the classes of `stockade._errors`, made by the binding.
 """
@@ -174,8 +174,8 @@ class Session:
         """A descriptor that is readable when `receive` may have something. None where the platform has none
         (then `notify("readable", …)`), or after the end of stdout."""
     def send(self, frame: bytes) -> bool:
-        """Queue a frame and its newline. True: queued. False: the queue is full, nothing was queued; `notify("writable")`
-        tells when to try again. `ServerClosedInput`: the server has closed its stdin or has ended, or the session
+        """Queue a frame and its newline. True: queued. False: the queue is full, nothing was queued;
+        `notify("writable")` tells when to try again. `ServerClosedInput`: the server has closed its stdin or has ended, or the session
         is closing. ValueError: a newline inside."""
     def notify(self, what: Literal["readable", "writable", "exited", "ended"], waker: Waker, token: int) -> None:
         """Fire the token once, at once if it is so already. exited: `returncode` is known. ended: `report` is complete,

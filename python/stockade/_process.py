@@ -6,10 +6,8 @@ import atexit
 import os
 import warnings
 from collections import deque
-from collections.abc import Callable
 from time import monotonic
-from types import TracebackType
-from typing import TYPE_CHECKING, Union, final
+from typing import TYPE_CHECKING, final
 
 import anyio
 import anyio.lowlevel
@@ -18,11 +16,14 @@ import anyio.to_thread
 from . import _loops, _native
 from ._errors import ServerClosedInput, ServerExited, StartupTimeout, StockadeError
 from ._report import ExitReport, from_native
-from ._sinks import LOGGER, Stderr, native_sink
 from ._server import Shutdown
+from ._sinks import LOGGER, Stderr, native_sink
 from ._stdout import Frame, Signal, Stdout, open_stdout
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
     from typing_extensions import Self
 
     from ._server import StdioServer
@@ -89,7 +90,7 @@ class ServerProcess:
         self._closed = False
         self._report: ExitReport | None = None
         # Frames (or an error) that were taken for a receiver which was cancelled meanwhile.
-        self._kept: deque[Union[Frame, Exception]] = deque()
+        self._kept: deque[Frame | Exception] = deque()
         self._stdout: Stdout | None = None
         self._stdout_loop: object = None
         # Receivers left waiting on other loops; almost always empty.
@@ -296,6 +297,7 @@ class ServerProcess:
         self.begin_close(shutdown)
         graces = shutdown or self._shutdown
         budget = graces.close_grace + graces.terminate_grace + graces.kill_wait + _MARGIN
+        report = None
         with anyio.CancelScope(shield=True):
             report = await self._ended(budget)
         if report is None:
@@ -315,9 +317,7 @@ class ServerProcess:
     def end(self, shutdown: Shutdown | None = None) -> None:
         """Have the executor end the server. Receivers see its end as such, not as closed from here."""
         graces = shutdown or self._shutdown
-        self._session.close(
-            graces.close_grace, graces.terminate_grace, graces.kill_wait, graces.descendants == "leave"
-        )
+        self._session.close(graces.close_grace, graces.terminate_grace, graces.kill_wait, graces.descendants == "leave")
 
     def kill(self) -> None:
         """SIGKILL to the whole tree, now. What the server has written stays readable."""
@@ -399,7 +399,7 @@ async def start(
     timeout: float | None,
     meanwhile: Callable[[], object] | None = None,
 ) -> ServerProcess:
-    """Launch; `meanwhile` is called once the launch is under way. StartupTimeout when it takes longer than `timeout`."""
+    """Launch, and call `meanwhile` once that is under way. StartupTimeout when it takes longer than `timeout`."""
     _at_exit()
     name = server.label
     sink = native_sink(stderr, name)
@@ -423,9 +423,7 @@ async def start(
             if meanwhile is not None:
                 meanwhile()
             if not await event.wait(timeout):
-                raise StartupTimeout(
-                    f"Server {name!r} was not launched within {timeout:g} s.", operation="launch"
-                )
+                raise StartupTimeout(f"Server {name!r} was not launched within {timeout:g} s.", operation="launch")
             session = pending.take()
         except BaseException:
             pending.cancel()

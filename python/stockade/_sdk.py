@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._errors import StockadeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CONNECTION_CLOSED = -32000
 """The JSON-RPC error code with which the SDK fails the requests of a lost connection."""

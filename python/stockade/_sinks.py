@@ -71,13 +71,13 @@ def native_sink(stderr: Stderr, name: str) -> _native.Sink:
     if isinstance(stderr, str):
         return 2 if stderr == "inherit" else stderr
     if isinstance(stderr, os.PathLike):
-        return os.fsdecode(stderr)
+        return os.fspath(cast("os.PathLike[str]", stderr))
     if callable(getattr(stderr, "write", None)):
         return _to_file(cast("Writable", stderr), name)
     if callable(stderr):
         if inspect.iscoroutinefunction(stderr):
             raise ConfigError("stderr: a coroutine function can't be a sink; give a plain function.")
-        return _each(cast("Callable[[bytes], object]", stderr), name)
+        return _each(stderr, name)
     raise _unusable(stderr)
 
 
@@ -97,7 +97,7 @@ def _each(take: Callable[[bytes], object], name: str) -> Callable[[list[bytes]],
         for line in lines:
             try:
                 take(line)
-            except BaseException:  # on the executor's thread there is nobody above to handle it
+            except BaseException:  # noqa: BLE001 - on the executor's thread there is nobody above to handle it
                 if not reported:
                     reported = True
                     _log.warning("the stderr sink of server %r failed; reported once", name, exc_info=True)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from . import _native
 from ._loops import AsyncioLoop, Loop, TrioLoop
@@ -19,7 +19,7 @@ from ._loops import AsyncioLoop, Loop, TrioLoop
 if TYPE_CHECKING:
     import asyncio
 
-Frame = Union[bytes, _native.LargeFrame, _native.Noise]
+Frame = bytes | _native.LargeFrame | _native.Noise
 
 
 class Signal(enum.Enum):
@@ -29,8 +29,8 @@ class Signal(enum.Enum):
     EXPIRED = enum.auto()
 
 
-Outcome = Union[Frame, Signal, Exception]
-Keep = Callable[[Union[Frame, Exception]], None]
+Outcome = Frame | Signal | Exception
+Keep = Callable[[Frame | Exception], None]
 
 
 class Stdout(ABC):
@@ -92,7 +92,7 @@ class Stdout(ABC):
     def _look(self) -> Frame | Exception | None:
         try:
             return self._session.receive()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - handed to whoever waits
             return error
 
     def _silent(self) -> bool:

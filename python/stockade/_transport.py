@@ -8,14 +8,19 @@ from __future__ import annotations
 import logging
 import sys
 from time import monotonic
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Union, final
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
 
 import anyio
 
-from . import _native
-from ._errors import ConfigError, FrameTooLong, ServerClosedInput, ServerExited, StartupTimeout, StockadeError
-from ._errors import TransportUsedError
+from ._errors import (
+    ConfigError,
+    FrameTooLong,
+    ServerClosedInput,
+    ServerExited,
+    StartupTimeout,
+    StockadeError,
+    TransportUsedError,
+)
 from ._process import MAX_FRAME_BYTES, ServerProcess, start
 from ._sdk import is_connection_lost, require, sdk
 from ._server import Shutdown, StdioServer
@@ -23,6 +28,8 @@ from ._sinks import LOGGER, Stderr
 from ._text import excerpt
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from mcp import StdioServerParameters
     from mcp.shared.message import SessionMessage
     from typing_extensions import Self
@@ -75,7 +82,8 @@ class StdioTransport:
             )
         if startup_timeout is not None and not startup_timeout > 0:
             raise ConfigError("startup_timeout must be more than 0 seconds, or None.")
-        if isinstance(max_frame_bytes, bool) or not isinstance(max_frame_bytes, int) or max_frame_bytes < 1:
+        limit: Any = max_frame_bytes
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise ConfigError("max_frame_bytes must be a whole number of bytes, at least 1.")
         if on_noise not in ("report", "ignore", "raise"):
             raise ConfigError('on_noise must be "report", "ignore" or "raise".')
@@ -341,11 +349,9 @@ def _note(error: BaseException, reason: Exception) -> None:
     tail = report.stderr_tail if report is not None else getattr(reason, "stderr_tail", "")
     if tail.strip():
         lines += ["stderr:", *(f"  {line}" for line in tail.rstrip("\n").split("\n")[-20:])]
-    notes: Any = getattr(error, "__notes__", None)
-    if not isinstance(notes, list):
-        notes = []
-        error.__notes__ = notes  # add_note came with Python 3.11
-    notes.append("\n".join(lines))
+    # By hand, because add_note came with Python 3.11.
+    notes = [*getattr(error, "__notes__", ()), "\n".join(lines)]
+    error.__dict__["__notes__"] = notes
 
 
 class _Stderr:
@@ -359,7 +365,7 @@ _STDERR = _Stderr()
 
 
 def stdio_client(
-    server: StdioServerParameters | StdioServer, errlog: Writable | int | None | _Stderr = _STDERR
+    server: StdioServerParameters | StdioServer, errlog: Writable | int | _Stderr | None = _STDERR
 ) -> StdioTransport:
     """A drop-in for `mcp.client.stdio.stdio_client`; takes a `StdioServer` too.
 

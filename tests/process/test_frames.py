@@ -171,7 +171,10 @@ async def test_a_receiver_that_never_has_to_wait_lets_others_run() -> None:
 async def test_a_large_frame_comes_whole_also_after_a_cancelled_receive(mebibytes: int) -> None:
     size = mebibytes << 20
     server = script(
-        "import sys\nfor _ in range(2):\n sys.stdout.write('x' * int(sys.argv[1]) + '\\n'); sys.stdout.flush()\nsys.stdin.read()",
+        "import sys\n"
+        "for _ in range(2):\n"
+        "    sys.stdout.write('x' * int(sys.argv[1]) + '\\n'); sys.stdout.flush()\n"
+        "sys.stdin.read()",
         size,
     )
     async with await ServerProcess.launch(server) as process:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 PUPPET = Path(__file__).with_name("puppet.py")
 GONE = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
-real: type[Any]
 _bridges: list[Bridge] = []
 _all_tasks_blocked = anyio.wait_all_tasks_blocked
 
@@ -38,7 +37,7 @@ async def stdio_client(server: Any, errlog: Any = None) -> AsyncIterator[tuple[R
         cwd=server.cwd,
     )
     transport = StdioTransport(StdioServer(server.command))
-    if isinstance(process, real):
+    if hasattr(process, "process"):  # not one of the SDK's fakes
         reader, writer = transport.attach(process.process)
         try:
             yield Reader(reader), Writer(writer)

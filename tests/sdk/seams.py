@@ -11,12 +11,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import anyio.abc
+import bridge
 import mcp
 import mcp.client.client
 import pytest
 from mcp.client import stdio
 
-import bridge
 from stockade import ServerClosedInput, ServerExited, ServerProcess, Shutdown, StdioServer
 
 if TYPE_CHECKING:
@@ -151,7 +151,6 @@ stdio._terminate_process_tree = terminate
 if SEAM == "transport":
     for module in (stdio, mcp, mcp.client.client):
         module.stdio_client = bridge.stdio_client
-    bridge.real = SeamProcess
     anyio.wait_all_tasks_blocked = bridge.settled
 
 

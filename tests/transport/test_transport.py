@@ -105,10 +105,12 @@ async def test_a_pending_request_fails_when_the_server_dies_and_its_error_says_h
             items.append(item)
 
     with anyio.fail_after(60), pytest.raises(BaseException) as caught:  # noqa: PT011 - a group of the SDK's error
-        async with transport as (reader, writer):
-            async with ClientSession(reader, writer, message_handler=note) as session:
-                await session.initialize()
-                await call(session, tool, **arguments)
+        async with (
+            transport as (reader, writer),
+            ClientSession(reader, writer, message_handler=note) as session,
+        ):
+            await session.initialize()
+            await call(session, tool, **arguments)
     (error,) = leaves(caught.value)
     assert error.error.code == -32000  # type: ignore[attr-defined]
     assert transport.exit is not None
@@ -189,9 +191,9 @@ async def test_a_server_that_sends_no_message_in_time_is_ended_and_the_item_says
 async def test_a_start_up_time_out_fails_initialize_and_its_error_says_why() -> None:
     server = shell("echo waiting for a licence >&2; exec sleep 1000")
     with anyio.fail_after(60), pytest.raises(BaseException) as caught:  # noqa: PT011
-        async with StdioTransport(server, startup_timeout=0.5, shutdown=QUICK) as (reader, writer):
-            async with ClientSession(reader, writer) as session:
-                await session.initialize()
+        transport = StdioTransport(server, startup_timeout=0.5, shutdown=QUICK)
+        async with transport as (reader, writer), ClientSession(reader, writer) as session:
+            await session.initialize()
     (said,) = notes(caught.value)
     assert "sent no message within 0.5 s" in said
     assert "waiting for a licence" in said
@@ -215,12 +217,13 @@ async def test_after_the_first_message_there_is_no_time_limit() -> None:
 # Noise
 
 
-NOISE = rb'''
+NOISE = rb"""
 import sys
-sys.stdout.buffer.write(b'Welcome to \x1b[1mthe server\x1b[0m\n\n\xff\xfe\n[]\n{"jsonrpc": "2.0", "method": "notifications/x"}\r\n')
+sys.stdout.buffer.write(b'Welcome to \x1b[1mthe server\x1b[0m\n\n\xff\xfe\n[]\n')
+sys.stdout.buffer.write(b'{"jsonrpc": "2.0", "method": "notifications/x"}\r\n')
 sys.stdout.flush()
 sys.stdin.read()
-'''.decode()
+""".decode()
 
 
 async def test_each_line_that_is_no_message_is_reported_as_an_item() -> None:

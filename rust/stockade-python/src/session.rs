@@ -1,5 +1,6 @@
 //! A launch under way, a session, and what they give.
 
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use crate::waker::Waker;
 
 /// From this size on a frame is made `bytes` off the event loop.
 const LARGE: usize = 1024 * 1024;
+/// How much of it is copied at once.
+const PIECE: usize = 4 * 1024 * 1024;
 
 fn seconds(value: f64) -> PyResult<Duration> {
     // A wait without end is written as infinity.
@@ -119,19 +122,40 @@ impl LargeFrame {
                 Large::Fresh(bytes) => std::mem::take(bytes),
             }
         };
-        let made = PyBytes::new_with(py, bytes.len(), |target| {
-            // Nobody else knows this object yet, so its memory may be filled while others run.
-            py.detach(|| {
-                // Front to back in pieces, giving back what was copied: two whole copies never exist.
-                target.copy_from_slice(&bytes);
-                bytes = Vec::new();
-            });
-            Ok(())
-        })?
-        .unbind();
+        let made = unfilled(py, bytes.len())?;
+        // SAFETY: nobody else knows this object yet, so its memory, of this length, may be filled while others run.
+        let target = unsafe {
+            let start = pyo3::ffi::PyBytes_AsString(made.as_ptr()).cast::<MaybeUninit<u8>>();
+            std::slice::from_raw_parts_mut(start, bytes.len())
+        };
+        // From the back, giving back what was copied: two whole copies never exist.
+        py.detach(|| {
+            while !bytes.is_empty() {
+                let from = bytes.len().saturating_sub(PIECE);
+                for (to, byte) in target[from..].iter_mut().zip(&bytes[from..]) {
+                    to.write(*byte);
+                }
+                bytes.truncate(from);
+                bytes.shrink_to_fit();
+            }
+        });
+        let made = made.unbind();
         *lock(&self.0) = Large::Made(made.clone_ref(py));
         Ok(made)
     }
+}
+
+/// A bytes object whose content isn't there yet: zeroing many MiB would keep everybody waiting for the GIL.
+fn unfilled(py: Python<'_>, length: usize) -> PyResult<Bound<'_, PyBytes>> {
+    let length = pyo3::ffi::Py_ssize_t::try_from(length)?;
+    // SAFETY: a null pointer asks for an uninitialised object, which is owned from here on; null is an error.
+    let object = unsafe {
+        Bound::from_owned_ptr_or_err(
+            py,
+            pyo3::ffi::PyBytes_FromStringAndSize(std::ptr::null(), length),
+        )?
+    };
+    Ok(object.cast_into()?)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use stockade::{ErrorKind, Sink, Stage};
+use stockade::{Sink, sink_error};
 
 use crate::errors::raise;
 
@@ -43,11 +43,7 @@ pub(crate) fn make(sink: &Bound<'_, PyAny>) -> PyResult<Sink> {
 }
 
 fn unusable(what: &str, error: &std::io::Error) -> PyErr {
-    let message = format!("The server's stderr can't go to {what}: {error}.");
-    let error = stockade::Error::new(ErrorKind::Config, "sink-unusable", Stage::Launch, message)
-        .remedy("Give a file that can be written, an open descriptor, a callable or a logger.")
-        .native_code(error.raw_os_error().unwrap_or_default());
-    raise(error)
+    raise(sink_error(what, error))
 }
 
 fn duplicate(fd: RawFd) -> std::io::Result<File> {

@@ -4,9 +4,9 @@
 
 mod keeper;
 mod plan;
-#[path = "../supervisor/protocol.rs"]
-mod protocol;
 mod records;
+
+use crate::tree::protocol;
 
 #[test]
 fn the_host_reads_events_as_the_helper_writes_them() {

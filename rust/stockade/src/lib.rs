@@ -71,7 +71,7 @@ pub use tree::{
     lifecycle::{EndedBy, Shutdown},
     report::Report,
     session::{Options, Received, Session, StdoutWatch, find_command},
-    sink::Sink,
+    sink::{Sink, sink_error},
     watchers::Moment,
 };
 #[cfg(unix)]

@@ -109,9 +109,11 @@ impl Session {
         };
         let environment = server.environment(std::env::vars_os());
         let guard = Answer(state);
-        runtime()?.launchers.submit(Box::new(move || {
+        let runtime = runtime()?;
+        runtime.launchers.submit(Box::new(move || {
             if guard.wanted() {
                 guard.give(Session::launch_with(&server, &environment, options));
+                runtime.reactor.ring();
             }
         }))?;
         Ok(pending)

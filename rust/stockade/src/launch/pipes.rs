@@ -1,7 +1,7 @@
 //! The three pipes of a server.
 //!
-//! Pipes, not socket pairs: a server may open `/dev/stdin` or `/dev/stderr`, which fails on a socket, and a pipe is
-//! faster for bulk (benches/pipes.rs).
+//! Pipes, not socket pairs: a server may open `/dev/stdin` or `/dev/stderr`, which fails on a socket. A pipe is also
+//! faster for a message there and back (7 against 10–12 µs); for bulk a socket pair would be (`benches/pipes.rs`).
 
 use std::os::fd::OwnedFd;
 

@@ -38,7 +38,10 @@ pub struct Batch {
     pub lost: u64,
 }
 
-/// Where a line lies. Positions count stored bytes since the beginning; `position % arena.len()` is the place.
+/// What a ring has after its first bytes.
+const FIRST_BYTES: usize = 32 * 1024;
+
+/// Where a line lies. Positions count stored bytes since the beginning; `position % capacity` is the place.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     start: u64,
@@ -48,7 +51,9 @@ struct Entry {
 
 /// A bounded memory of the last lines that were written. Lines are numbered from 0.
 pub struct Ring {
+    /// Grows while the first bytes come; then its length is `capacity` for good.
     arena: Vec<u8>,
+    capacity: usize,
     lines: VecDeque<Entry>,
     max_lines: usize,
     max_line: usize,
@@ -63,15 +68,16 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring of so many bytes and lines (64 bytes and one line at least). The memory is asked for now and costs
-    /// nothing until it is used.
+    /// A ring of so many bytes and lines (64 bytes and one line at least). A server that writes little costs little:
+    /// memory comes with the first bytes, doubling until all of it is there.
     #[must_use]
     pub fn new(bytes: usize, lines: usize) -> Self {
         let bytes = bytes.max(MIN_BYTES);
         let lines = lines.max(1);
         Self {
-            arena: vec![0; bytes],
-            lines: VecDeque::with_capacity(lines),
+            arena: Vec::new(),
+            capacity: bytes,
+            lines: VecDeque::new(),
             max_lines: lines,
             max_line: MAX_LINE.min(bytes / 4),
             max_offer: MAX_OFFER.min(bytes / 4),
@@ -104,6 +110,7 @@ impl Ring {
             return Ok(0);
         }
         let place = self.place(self.head);
+        self.make_room(place);
         let size = self.max_offer.min(self.arena.len() - place);
         let count = read(&mut self.arena[place..place + size])?;
         assert!(count <= size, "read {count} bytes into room for {size}");
@@ -229,7 +236,7 @@ impl Ring {
         self.unfinished.length += (count - from) as u64;
         self.head += count as u64;
         // What lies a whole arena behind was written over.
-        let oldest = self.head.saturating_sub(self.arena.len() as u64);
+        let oldest = self.head.saturating_sub(self.capacity as u64);
         while self.lines.front().is_some_and(|entry| entry.start < oldest) {
             self.lines.pop_front();
             self.dropped += 1;
@@ -238,6 +245,15 @@ impl Ring {
         self.head = self
             .head
             .min(self.unfinished.start + self.stored(self.unfinished) as u64);
+    }
+
+    /// Before the whole capacity is there nothing has been written over, so every position is still its own place.
+    fn make_room(&mut self, place: usize) {
+        let length = self.arena.len();
+        if length < self.capacity && length - place < FIRST_BYTES / 2 {
+            self.arena
+                .resize((2 * length).max(FIRST_BYTES).min(self.capacity), 0);
+        }
     }
 
     /// Not a method, so that it can be called while the arena is borrowed.
@@ -260,7 +276,7 @@ impl Ring {
         reason = "the remainder is less than a usize"
     )]
     fn place(&self, position: u64) -> usize {
-        (position % self.arena.len() as u64) as usize
+        (position % self.capacity as u64) as usize
     }
 
     /// A line as it is shown: without its CR, cut where it is too long.

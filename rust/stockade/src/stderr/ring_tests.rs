@@ -188,13 +188,14 @@ fn a_line_without_end_keeps_its_beginning_and_the_lines_before_it() {
         (&b"before"[..], &b"after"[..], 3)
     );
     kept(&lines[1]);
-    assert_eq!((ring.dropped(), ring.arena.len()), (0, DEFAULT_BYTES));
+    assert_eq!(ring.dropped(), 0);
+    assert!(ring.arena.capacity() <= DEFAULT_BYTES);
 }
 
 #[test]
 fn memory_does_not_grow() {
     let mut ring = Ring::new(1 << 16, 64);
-    let capacity = ring.lines.capacity();
+    assert_eq!((ring.arena.capacity(), ring.lines.capacity()), (0, 0));
     for _ in 0..100_000 {
         feed(
             &mut ring,
@@ -203,7 +204,7 @@ fn memory_does_not_grow() {
     }
     assert_eq!(
         (ring.arena.capacity(), ring.lines.capacity()),
-        (1 << 16, capacity)
+        (1 << 16, 64)
     );
     assert_eq!(
         (ring.lines_seen(), ring.dropped(), ring.tail(1000).len()),

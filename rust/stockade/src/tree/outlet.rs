@@ -7,7 +7,7 @@ use rustix::io::{Errno, writev};
 
 use crate::fork::HostFd;
 
-/// Frames that wait for the server may hold so many bytes; one frame may always wait, whatever its size.
+/// Once so many bytes wait for the server, no further frame is taken; the last one may have any size.
 pub(crate) const QUEUE_LIMIT: usize = 1024 * 1024;
 
 /// What became of a frame.
@@ -72,7 +72,8 @@ impl Outlet {
             return Sent::Closed;
         };
         if !self.queue.is_empty() {
-            if self.queued_bytes + frame.len() >= QUEUE_LIMIT {
+            // The same question that `has_room` answers: else whoever waits for room could be told of it in vain.
+            if !self.has_room() {
                 return Sent::Full;
             }
             self.push(frame, 0);
@@ -176,5 +177,67 @@ fn write(fd: &HostFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
             Err(Errno::INTR) => {}
             result => return result,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outlet() -> (HostFd, Outlet) {
+        let (reader, writer) = crate::launch::pipes::pair().expect("a pipe");
+        rustix::io::ioctl_fionbio(&writer, true).expect("a flag");
+        (reader, Outlet::new(writer))
+    }
+
+    fn read(reader: &HostFd, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        let mut filled = 0;
+        while filled < count {
+            filled += rustix::io::read(reader, &mut bytes[filled..]).expect("readable");
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_frame_is_refused_only_while_there_is_no_room() {
+        let (_reader, mut outlet) = outlet();
+        for size in [10, 300_000, 70_000, 900_000, 5_000_000] {
+            let room = outlet.has_room();
+            let sent = outlet.send(&vec![b'x'; size]);
+            assert_eq!(room, sent != Sent::Full, "{size}");
+        }
+        assert!(!outlet.has_room());
+    }
+
+    #[test]
+    fn what_was_queued_comes_in_order_and_whole() {
+        let (reader, mut outlet) = outlet();
+        let frames: Vec<Vec<u8>> = (0u8..40)
+            .map(|mark| vec![b'a' + mark % 26; 20_000 + usize::from(mark)])
+            .collect();
+        let mut expected = Vec::new();
+        for frame in &frames {
+            assert_ne!(outlet.send(frame), Sent::Full);
+            expected.extend_from_slice(frame);
+            expected.push(b'\n');
+        }
+        assert!(!outlet.close_when_flushed());
+        let mut got = Vec::new();
+        while got.len() < expected.len() {
+            let some = (expected.len() - got.len()).min(4096);
+            got.extend(read(&reader, some));
+            outlet.flush();
+        }
+        assert!(got == expected);
+        assert!(!outlet.is_open() && outlet.fd().is_none());
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_closes_it() {
+        let (reader, mut outlet) = outlet();
+        drop(reader);
+        assert_eq!(outlet.send(b"x"), Sent::Closed);
+        assert!(!outlet.is_open());
     }
 }

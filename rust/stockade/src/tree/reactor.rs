@@ -17,6 +17,7 @@ use crate::tree::lifecycle::{Action, Exit, Fault, Input};
 use crate::tree::outlet::Flushed;
 use crate::tree::poller::{Interest, Poller};
 use crate::tree::protocol::{self, Event, Request};
+use crate::tree::report;
 use crate::tree::session::Core;
 use crate::tree::watchers::Moment;
 use crate::wake::make_fds;
@@ -36,7 +37,10 @@ const SOURCES: u64 = 4;
 const INBOX: u64 = u64::MAX;
 /// Reads of one stderr before others get their turn.
 const STDERR_READS: usize = 8;
-/// A supervisor is about to exit when its socket ends: how often it is looked at until it has.
+/// The kernel takes its time to tell of its out-of-memory killer: not while somebody waits for a launch.
+const NOTE_AFTER: Duration = Duration::from_millis(20);
+/// A supervisor is about to exit when its socket ends: how often it is looked at until it has, at first and later.
+const REAP_YIELDS: u32 = 50;
 const REAP_INTERVAL: Duration = Duration::from_millis(1);
 
 fn token(id: u64, source: Source) -> u64 {
@@ -99,10 +103,13 @@ impl Reactor {
         Ok(())
     }
 
-    /// Serves a session from now on, until it has ended.
+    /// Serves a session from now on, until it has ended. The thread hears of it with the next `ring`: whoever waits for
+    /// the launch is told first.
     pub(crate) fn adopt(&self, core: &Arc<Core>) {
         lock(&self.live).insert(core.id, Arc::clone(core));
-        self.tell(Command::Adopt(Arc::clone(core)));
+        lock(&self.inbox)
+            .commands
+            .push(Command::Adopt(Arc::clone(core)));
     }
 
     pub(crate) fn post(&self, id: u64, input: Input) {
@@ -114,11 +121,11 @@ impl Reactor {
     }
 
     fn tell(&self, command: Command) {
-        let mut inbox = lock(&self.inbox);
-        inbox.commands.push(command);
-        if inbox.commands.len() > 1 {
-            return;
-        }
+        lock(&self.inbox).commands.push(command);
+        self.ring();
+    }
+
+    pub(crate) fn ring(&self) {
         let fd = self.bell.1.as_ref().unwrap_or(&self.bell.0);
         while rustix::io::write(fd, &1u64.to_ne_bytes()) == Err(Errno::INTR) {}
     }
@@ -160,6 +167,9 @@ struct Loop {
     deadlines: BinaryHeap<Reverse<(Instant, u64)>>,
     /// Sessions whose supervisor is about to exit.
     to_reap: Vec<u64>,
+    /// Sessions for which the state of the machine is still to be noted, and when.
+    to_note: Vec<u64>,
+    note_at: Option<Instant>,
     /// For bytes that nobody wants.
     scratch: Vec<u8>,
 }
@@ -171,6 +181,8 @@ impl Loop {
             sessions: HashMap::new(),
             deadlines: BinaryHeap::new(),
             to_reap: Vec::new(),
+            to_note: Vec::new(),
+            note_at: None,
             scratch: vec![0; 64 * 1024],
         }
     }
@@ -207,10 +219,12 @@ impl Loop {
     }
 
     fn timeout(&self, now: Instant) -> Option<Duration> {
-        let next = self
-            .deadlines
-            .peek()
-            .map(|Reverse((at, _))| at.saturating_duration_since(now));
+        let deadline = self.deadlines.peek().map(|Reverse((at, _))| *at);
+        let next = deadline
+            .into_iter()
+            .chain(self.note_at)
+            .min()
+            .map(|at| at.saturating_duration_since(now));
         if self.to_reap.is_empty() {
             next
         } else {
@@ -274,7 +288,9 @@ impl Loop {
                 .watch(fd, token(id, Source::Stderr), Interest::Readable)
                 .is_ok();
         }
-        core.note_start();
+        self.to_note.push(id);
+        let later = Instant::now() + NOTE_AFTER;
+        self.note_at.get_or_insert(later);
         if !watched {
             // Out of kernel memory or watches: a server that can't be served must not run.
             self.input(id, Input::Fail(Fault::Panic));
@@ -340,15 +356,8 @@ impl Loop {
         if served.reaped {
             return;
         }
-        // SAFETY: takes a null pointer for a status that isn't wanted.
-        let result = unsafe {
-            libc::waitpid(
-                served.started.supervisor,
-                std::ptr::null_mut(),
-                libc::WNOHANG,
-            )
-        };
-        if result == 0 {
+        // It is inside its exit: a moment that isn't worth a sleep.
+        if !(0..REAP_YIELDS).any(|_| has_been_reaped(served.started.supervisor)) {
             self.to_reap.push(id);
             return;
         }
@@ -509,6 +518,15 @@ impl Loop {
 
     fn meet_deadlines(&mut self) {
         let now = Instant::now();
+        if self.note_at.is_some_and(|at| at <= now) {
+            self.note_at = None;
+            let kills = report::out_of_memory_kills();
+            for id in std::mem::take(&mut self.to_note) {
+                if let Some(core) = self.core(id) {
+                    core.with_state(|state| state.out_of_memory_before = kills);
+                }
+            }
+        }
         while let Some(Reverse((at, id))) = self.deadlines.peek().copied()
             && at <= now
         {
@@ -516,4 +534,14 @@ impl Loop {
             self.guarded(id, |me, id| me.input(id, Input::Deadline));
         }
     }
+}
+
+/// Takes the exit status of a child, if it is there. Between two looks the child may run.
+fn has_been_reaped(pid: i32) -> bool {
+    // SAFETY: takes a null pointer for a status that isn't wanted.
+    let reaped = unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::WNOHANG) } != 0;
+    if !reaped {
+        std::thread::yield_now();
+    }
+    reaped
 }

@@ -26,6 +26,9 @@ use crate::{Error, ErrorKind, Stage, lock};
 const TAIL_LINES: usize = 50;
 const TAIL_BYTES: usize = 16 * 1024;
 
+/// Reads of up to a MiB each in one call of [`Session::receive`].
+const RECEIVE_READS: usize = 3;
+
 /// How a server is started and treated.
 pub struct Options {
     /// Where its stderr goes besides the ring.
@@ -98,7 +101,7 @@ pub(crate) struct State {
     watchers: Watchers,
     /// When its own process ended.
     exit_time: Option<Instant>,
-    out_of_memory_before: Option<u64>,
+    pub(crate) out_of_memory_before: Option<u64>,
     report: Option<Report>,
 }
 
@@ -113,10 +116,12 @@ pub(crate) fn internal(message: &str) -> Error {
 impl Session {
     /// Finds the program and starts it. Blocks for as long as that takes.
     pub fn launch(server: &Server, options: Options) -> Result<Session, Error> {
-        Self::launch_with(server, &server.environment(std::env::vars_os()), options)
+        let session = Self::launch_with(server, &server.environment(std::env::vars_os()), options)?;
+        runtime()?.reactor.ring();
+        Ok(session)
     }
 
-    /// The same with an environment that was composed before.
+    /// The same with an environment that was composed before. The caller rings the reactor's bell afterwards.
     pub(crate) fn launch_with(
         server: &Server,
         environment: &Environment,
@@ -210,6 +215,7 @@ impl Session {
     pub fn receive(&self) -> Result<Received, Error> {
         let core = &self.0;
         let mut stdout = core.stdout()?;
+        let mut reads = 0;
         loop {
             match stdout.frames.next() {
                 Some(Ok(frame)) => return Ok(Received::Frame(frame)),
@@ -225,6 +231,11 @@ impl Session {
             if stdout.dropped || stdout.frames.ended() {
                 return Ok(Received::End);
             }
+            if reads == RECEIVE_READS {
+                // A long frame from a fast writer: the caller has other things to do, and the descriptor stays ready.
+                return Ok(Received::Nothing);
+            }
+            reads += 1;
             // Asked before the pipe is: what is written before the end is marked is still read.
             let over = stdout.over;
             match stdout.read() {
@@ -538,11 +549,6 @@ impl Core {
         }
     }
 
-    pub(crate) fn note_start(&self) {
-        let before = report::out_of_memory_kills();
-        lock(&self.state).out_of_memory_before = before;
-    }
-
     pub(crate) fn note_exit(&self) {
         lock(&self.state).exit_time = Some(Instant::now());
     }
@@ -560,7 +566,9 @@ impl Core {
         let out_of_memory = life
             .exit
             .is_some_and(|exit| exit.status & 0x7f == libc::SIGKILL)
-            && report::out_of_memory_kills() > state.out_of_memory_before;
+            && state
+                .out_of_memory_before
+                .is_some_and(|before| report::out_of_memory_kills() > Some(before));
         state.report = Some(Report {
             returncode: life.exit.map(|exit| report::returncode(exit.status)),
             ended_by: life.ended_by,

@@ -9,10 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use crate::lock;
+use rustix::io::Errno;
+
+use crate::launch::{os_error, plain};
 use crate::signals::spawn_thread;
 use crate::tree::lifecycle::Input;
 use crate::tree::session::Core;
+use crate::{Error, ErrorKind, Stage, lock};
 
 /// Where stderr goes besides the ring.
 #[derive(Default)]
@@ -29,6 +32,23 @@ pub enum Sink {
     Lines(Box<dyn FnMut(&[Vec<u8>]) + Send>),
     /// To a file, a line each.
     File(File),
+}
+
+/// The error for a sink that can't be opened.
+#[must_use]
+pub fn sink_error(what: &str, error: &std::io::Error) -> Error {
+    let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+    if matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM) {
+        return os_error("open", errno);
+    }
+    Error::new(
+        ErrorKind::Config,
+        "sink-unusable",
+        Stage::Launch,
+        format!("The server's stderr can't go to {what}: {}.", plain(error)),
+    )
+    .remedy("Give a file that can be written, an open descriptor, a callable or a logger.")
+    .native_code(errno.raw_os_error())
 }
 
 /// A thread without work ends after this time.
@@ -98,19 +118,21 @@ impl Runner {
 
     /// There will be no more in the ring.
     pub(crate) fn finish(&self, core: &Arc<Core>) {
-        let drained = {
-            let mut state = lock(&self.state);
-            state.finished = true;
-            !state.present || state.stopped
-        };
-        if drained {
-            core.post(Input::Drained);
-        } else {
+        let mut state = lock(&self.state);
+        state.finished = true;
+        let pending = lock(&core.stderr).lines_seen() > state.next;
+        if state.running || (state.present && !state.stopped && pending) {
+            drop(state);
             self.kick(core);
-            if !lock(&self.state).running {
-                core.post(Input::Drained);
+            if lock(&self.state).running {
+                // It says so when it has handed over the rest.
+                return;
             }
+        } else {
+            // A thread for nothing would only delay the end.
+            state.present = false;
         }
+        core.post(Input::Drained);
     }
 
     /// Hands over nothing any more, from now on.
