@@ -27,6 +27,11 @@ def say(**facts):
 """
 
 
+def python_path() -> str:
+    """Where a host finds the tests' own modules, and the package that this process uses."""
+    return os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
 class Host:
     """A host that runs `source`."""
 
@@ -44,7 +49,7 @@ class Host:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, "PYTHONFAULTHANDLER": "1", "PYTHONPATH": str(ROOT), **(env or {})},
+            env={**os.environ, "PYTHONFAULTHANDLER": "1", "PYTHONPATH": python_path(), **(env or {})},
             **options,
         )
         self._unread = b""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.hosts import PRELUDE, ROOT
+from tests.faults.hosts import PRELUDE, python_path
 
 CTRL_C = b"\x03"
 
@@ -72,7 +72,7 @@ class Terminal:
             stdin=theirs,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": python_path()},
         )
         os.close(theirs)
 

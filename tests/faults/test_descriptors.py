@@ -30,7 +30,7 @@ input()
 
 
 @pytest.fixture
-def many_open() -> "list[int]":
+def many_open() -> list[int]:
     fds = []
     try:
         for _ in range(500):
@@ -108,7 +108,8 @@ def say(**facts):
 LISTS = sys.argv[1]
 
 async def main(missing):
-    async with await ServerProcess.launch(StdioServer(sys.executable, ["-I", "-S", "-c", LISTS]), stderr=None) as process:
+    server = StdioServer(sys.executable, ["-I", "-S", "-c", LISTS])
+    async with await ServerProcess.launch(server, stderr=None) as process:
         with anyio.fail_after(30):
             found = json.loads(await process.receive())
             await process.send(b"end")

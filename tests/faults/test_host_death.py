@@ -14,7 +14,7 @@ import pytest
 
 from stockade import ServerProcess
 from tests.faults import warden
-from tests.faults.hosts import PRELUDE, ROOT, Host
+from tests.faults.hosts import PRELUDE, Host, python_path
 from tests.faults.processes import Watched, parent_of
 from tests.servers import BARE, HERE
 from tests.servers.lifeline import Lifeline
@@ -41,7 +41,7 @@ SEED = 20261201
 
 def killed_at_random(times: int, folder: Path, source: str = BUSY, longest: float = 0.1) -> list[dict[str, float]]:
     """Kill so many hosts; what the warden says of each."""
-    environment = {**os.environ, "TMPDIR": str(folder), "XDG_RUNTIME_DIR": str(folder), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "TMPDIR": str(folder), "XDG_RUNTIME_DIR": str(folder), "PYTHONPATH": python_path()}
     command = [sys.executable, warden.__file__, str(SEED), str(times), str(longest)]
     done = subprocess.run(
         [*command, sys.executable, "-c", PRELUDE + source],

@@ -33,8 +33,10 @@ async def test_a_server_that_closes_its_input_and_runs_on_is_a_typed_error() -> 
 
 async def test_a_sender_that_waits_is_told_when_the_server_closes_its_input() -> None:
     # fault 23
-    server = script("import os, signal, sys\nsys.stdout.write('ready\\n'); sys.stdout.flush()\n"
-                    "os.read(0, 1 << 20); os.close(0)\nwhile True: signal.pause()")
+    server = script(
+        "import os, signal, sys\nsys.stdout.write('ready\\n'); sys.stdout.flush()\n"
+        "os.read(0, 1 << 20); os.close(0)\nwhile True: signal.pause()"
+    )
     async with await ServerProcess.launch(server, stderr=None, shutdown=QUICK) as process:
         with anyio.fail_after(30):
             await process.receive()
@@ -68,7 +70,8 @@ async def main():
         except ServerClosedInput:
             say(alive=True)
     # A broken pipe of the host's own is still its own affair.
-    say(same=signal.getsignal(signal.SIGPIPE) == getattr(signal, sys.argv[1]), pending=bool(signal.sigpending() & {signal.SIGPIPE}))
+    same = signal.getsignal(signal.SIGPIPE) == getattr(signal, sys.argv[1])
+    say(same=same, pending=signal.SIGPIPE in signal.sigpending())
 
 anyio.run(main)
 """

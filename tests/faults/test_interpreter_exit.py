@@ -20,7 +20,8 @@ warnings.simplefilter("ignore", ResourceWarning)  # an unclosed server is what t
 FAMILY = json.loads(sys.argv[1])
 
 async def launch():
-    process = await ServerProcess.launch(StdioServer(sys.executable, FAMILY), stderr=None, shutdown=Shutdown(0.1, 0.1, 30))
+    server = StdioServer(sys.executable, FAMILY)
+    process = await ServerProcess.launch(server, stderr=None, shutdown=Shutdown(0.1, 0.1, 30))
     await process.receive()
     return process
 
@@ -144,7 +145,13 @@ async def test_a_host_ended_by_a_signal_takes_its_servers_along(tmp_path: Path, 
     # fault 48
     import json
 
-    waits = "async def main():\n    process = await launch()\n    say(up=True)\n    await process.receive()\nasyncio.run(main())\n"
+    waits = """\
+async def main():
+    process = await launch()
+    say(up=True)
+    await process.receive()
+asyncio.run(main())
+"""
     with Lifeline(tmp_path / "lifeline") as lifeline:
         family = [*BARE, str(HERE / "family.py"), str(lifeline.path), "stubborn", "child", "daemon"]
         with Host(LAUNCH + waits, json.dumps(family)) as host:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -74,10 +75,10 @@ anyio.run(main, backend=sys.argv[2])
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("sink", ["", "log"])
 def test_a_launch_without_a_descriptor_to_spare_fails_at_each_step_with_a_typed_error(
-    tmp_path: "os.PathLike[str]", sink: str, backend: str
+    tmp_path: Path, sink: str, backend: str
 ) -> None:
     # fault 18
-    path = os.path.join(tmp_path, sink) if sink else ""
+    path = tmp_path / sink if sink else ""
     with Host(TOO_MANY_FILES, path, backend) as host:
         for expected in ("first", "later"):
             facts = host.heard()
@@ -96,7 +97,8 @@ TOO_MANY_PROCESSES = """\
 import resource
 from stockade import LaunchError
 async def attempt():
-    async with await ServerProcess.launch(StdioServer("/bin/sh", ["-c", "echo hello; read go"]), stderr=None) as process:
+    server = StdioServer("/bin/sh", ["-c", "echo hello; read go"])
+    async with await ServerProcess.launch(server, stderr=None) as process:
         return (await process.receive()).decode()
 
 async def main():
@@ -113,7 +115,7 @@ async def main():
             resource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000))
     say(failed=failed, worked=worked, again=await attempt())
 
-# A first time as root: what is imported later would not be found, where this user may not read the interpreter's folder.
+# A first time as root: this user may not be allowed to read the interpreter's folder, to import anything more.
 anyio.run(attempt)
 os.setgroups([])
 os.setgid(int(sys.argv[1]))

@@ -12,7 +12,14 @@ from tests.faults.hosts import ROOT, Host
 PANICKING = """\
 from stockade import ServerExited
 async def main():
-    nasty = StdioServer("sh", ["-c", 'trap "" TERM HUP; setsid sh -c "sleep 1000 & wait" & echo $!; read go; echo >&2; while :; do sleep 1000; done'])
+    nasty = StdioServer("sh", ["-c", '''
+trap "" TERM HUP
+setsid sh -c "sleep 1000 & wait" &
+echo $!
+read go
+echo >&2
+while :; do sleep 1000; done
+'''])
     process = await ServerProcess.launch(nasty, stderr=None, shutdown=Shutdown(1000, 1000, 30))
     other = await ServerProcess.launch(StdioServer("cat"), stderr=None)
     child = int(await process.receive())

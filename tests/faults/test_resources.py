@@ -63,7 +63,7 @@ class MemoryLimit:
     def add(self, pid: int) -> None:
         (self.folder / "cgroup.procs").write_text(str(pid))
 
-    def __enter__(self) -> "MemoryLimit":
+    def __enter__(self) -> MemoryLimit:
         return self
 
     def __exit__(self, *_: object) -> None:

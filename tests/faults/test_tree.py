@@ -45,7 +45,7 @@ async def test_a_child_lives_on_where_descendants_are_to_be_left(tmp_path: Path)
 async def test_a_child_in_a_session_of_its_own_is_killed(tmp_path: Path, deaf: bool) -> None:
     # fault 5
     with Lifeline(tmp_path / "lifeline") as lifeline:
-        child = f"exec 9> {lifeline.path}; trap \"\" TERM HUP; printf x >&9; while :; do sleep 1000; done"
+        child = f'exec 9> {lifeline.path}; trap "" TERM HUP; printf x >&9; while :; do sleep 1000; done'
         rest = "trap '' TERM; while :; do sleep 1000; done" if deaf else "cat"
         server = shell(f"setsid sh -c '{child}' & echo ready; {rest}")
         process = await ServerProcess.launch(server, stderr=None, shutdown=Shutdown(0.2, 0.2, 30))

@@ -18,9 +18,10 @@ from tests.faults.processes import Watched, parent_of, state_of
 hung = Hung(Path(sys.argv[1]))
 
 async def main():
-    script = "print('ready', flush=True); input(); open(%r)" % (sys.argv[1] + "/file")
+    stuck = "open(%r)" % (sys.argv[1] + "/file")
+    script = f"print('ready', flush=True); input(); {stuck}"
     if sys.argv[2] == "child":
-        script = "import os; print('ready', flush=True); input()\\nif os.fork() == 0: open(%r)\\ninput()" % (sys.argv[1] + "/file")
+        script = f"import os; print('ready', flush=True); input()\\nif os.fork() == 0: {stuck}\\ninput()"
     server = StdioServer(sys.executable, ["-I", "-S", "-c", script])
     process = await ServerProcess.launch(server, stderr=None, shutdown=Shutdown(0.1, 0.1, 0.3))
     await process.receive()

@@ -236,5 +236,3 @@ def lost(error: BaseException) -> bool:
 
 def notes_of(error: BaseException) -> str:
     return "\n".join(note for one in flat(error) for note in getattr(one, "__notes__", ()))
-
-

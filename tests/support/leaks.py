@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import select
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+import uvloop
 
 from stockade import _native
 
@@ -64,6 +67,8 @@ def start_executor() -> None:
     session.notify("ended", waker, 2)
     wait_for(waker, 2)
     waker.close()
+    # libuv opens a pair of descriptors with the first loop, for good.
+    uvloop.new_event_loop().close()
 
 
 def launch(command: str, waker: _native.Waker) -> _native.Session:
@@ -101,10 +106,12 @@ def _descriptors() -> frozenset[str]:
 
 
 def _threads() -> frozenset[str]:
+    # trio names its threads for Python alone.
+    kept = {thread.native_id for thread in threading.enumerate() if thread.name.startswith(KEPT_THREADS)}
     found: list[str] = []
     for task in _tasks():
         name = _read(task / "comm").strip()
-        if name and not name.startswith(KEPT_THREADS):
+        if name and not name.startswith(KEPT_THREADS) and int(task.name) not in kept:
             found.append(f"{task.name} ({name})")
     return frozenset(found)
 

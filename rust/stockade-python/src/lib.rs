@@ -27,6 +27,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        stockade::prepare_for_forks();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 

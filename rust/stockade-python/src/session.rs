@@ -1,12 +1,13 @@
 //! A launch under way, a session, and what they give.
 
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use pyo3::exceptions::{PyEOFError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
 use stockade::frames::Frame;
 use stockade::{Moment, Options, Received, Shutdown};
@@ -114,13 +115,14 @@ enum Large {
 #[pymethods]
 impl LargeFrame {
     fn to_bytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
-        // Taken out, so that nobody waits for the lock with the GIL in hand.
-        let mut bytes = {
-            let mut state = lock(&self.0);
-            match &mut *state {
-                Large::Made(made) => return Ok(made.clone_ref(py)),
-                Large::Fresh(bytes) => std::mem::take(bytes),
-            }
+        // Who comes second waits for the first one's copy, without the GIL.
+        let mut state = self
+            .0
+            .lock_py_attached(py)
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut bytes = match &mut *state {
+            Large::Made(made) => return Ok(made.clone_ref(py)),
+            Large::Fresh(bytes) => std::mem::take(bytes),
         };
         let made = unfilled(py, bytes.len())?;
         // SAFETY: nobody else knows this object yet, so its memory, of this length, may be filled while others run.
@@ -140,7 +142,7 @@ impl LargeFrame {
             }
         });
         let made = made.unbind();
-        *lock(&self.0) = Large::Made(made.clone_ref(py));
+        *state = Large::Made(made.clone_ref(py));
         Ok(made)
     }
 }
@@ -172,10 +174,10 @@ pub(crate) struct StdoutWatch(Mutex<Option<stockade::StdoutWatch>>);
 impl StdoutWatch {
     fn fileno(&self) -> PyResult<RawFd> {
         let watch = lock(&self.0);
-        watch
+        let watch = watch
             .as_ref()
-            .map(AsRawFd::as_raw_fd)
-            .ok_or_else(|| PyValueError::new_err("the watch is closed"))
+            .ok_or_else(|| PyValueError::new_err("the watch is closed"))?;
+        watch.fd().map_err(raise)
     }
 
     fn close(&self) {

@@ -79,6 +79,11 @@ extern "C" fn in_child() {
     unlock();
 }
 
+/// Makes forks safe from here on. Done by itself with the first descriptor; better done while there is one thread.
+pub fn prepare_for_forks() {
+    install();
+}
+
 fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -149,6 +154,13 @@ fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
         Ok(fd)
     } else {
         io::fcntl_dupfd_cloexec(&fd, 3)
+    }
+}
+
+impl HostFd {
+    /// Refuses in a forked child.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check(self.generation)
     }
 }
 

@@ -59,6 +59,8 @@ mod wake;
 
 pub use error::{Error, ErrorKind, Stage};
 #[cfg(unix)]
+pub use fork::prepare_for_forks;
+#[cfg(unix)]
 pub use launch::background::Pending;
 #[cfg(unix)]
 pub use probe::{Feature, probe};

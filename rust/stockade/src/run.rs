@@ -56,7 +56,19 @@ fn become_front(started: &Started) -> Error {
                 }
             }
             libc::chdir(c"/".as_ptr());
-            let argv = [c"stockade".as_ptr(), c"run".as_ptr(), std::ptr::null()];
+            let mut before: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut before);
+            let hangup = if before.sa_sigaction == libc::SIG_IGN {
+                c"nohup".as_ptr()
+            } else {
+                std::ptr::null()
+            };
+            let argv = [
+                c"stockade".as_ptr(),
+                c"run".as_ptr(),
+                hangup,
+                std::ptr::null(),
+            ];
             let environment = [std::ptr::null::<libc::c_char>()];
             libc::syscall(
                 libc::SYS_execveat,
@@ -69,6 +81,8 @@ fn become_front(started: &Started) -> Error {
         }
         rustix::io::Errno::from_io_error(&std::io::Error::last_os_error())
     });
-    // The socket's end, when `started` goes, ends the server.
+    // The socket's end, when `started` and this copy of it go, ends the server.
+    // SAFETY: takes a number only; it is the copy that was made above, or was the server's own stdin, which has a copy.
+    unsafe { libc::close(CONTROL) };
     os_error("execveat", errno.unwrap_or(rustix::io::Errno::IO))
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::Error;
 use crate::launch::Ground;
 use crate::launch::background::Launchers;
-use crate::tree::lifecycle::Shutdown;
+use crate::tree::lifecycle::{Shutdown, after};
 use crate::tree::reactor::Reactor;
 
 pub(crate) struct Runtime {
@@ -69,7 +69,7 @@ pub fn end_all(limit: Duration) -> usize {
         kill_wait: third,
         ..Shutdown::default()
     };
-    let deadline = Instant::now() + limit;
+    let deadline = after(Instant::now(), limit);
     let sessions = runtime.reactor.sessions();
     for session in &sessions {
         session.request_close(shutdown);

@@ -37,6 +37,27 @@ pub(crate) fn spawn_thread(
         .map(drop)
 }
 
+/// A thread that runs a user's code: as any thread of the host's, with no signal blocked, since whatever it starts
+/// inherits that.
+pub(crate) fn spawn_open_thread(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> std::io::Result<()> {
+    let opened = move || {
+        // SAFETY: the set is a local that the first call fills.
+        unsafe {
+            let mut none = std::mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        }
+        work();
+    };
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(opened)
+        .map(drop)
+}
+
 /// A write to a pipe without a reader fails with EPIPE and nothing else: the host may have SIGPIPE at its default,
 /// which would end it.
 pub(crate) struct NoSigpipe {

@@ -89,6 +89,9 @@ impl Waker {
 
 impl Wake for Waker {
     fn wake(&self, token: u64) {
+        if fork::check(self.generation).is_err() {
+            return;
+        }
         let mut state = lock(&self.state);
         let quiet = state.tokens.is_empty();
         let Some((reader, writer)) = &state.fds else {

@@ -7,8 +7,9 @@
 use crate::protocol::{CONTROL, EMPTY, EXITED, Event, KILL, Request, SIGNAL, STDOUT, TERMINATE};
 use crate::sys::{self, EINTR, POLLIN, PollFd};
 
-/// SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM: passed on to the server.
-const FORWARDED: u64 = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 9 | 1 << 11 | 1 << 14;
+/// SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM: passed on to the server. So is SIGHUP, except under nohup(1).
+const FORWARDED: u64 = 1 << 1 | 1 << 2 | 1 << 9 | 1 << 11 | 1 << 14;
+const HANGUP: u64 = 1 << 0;
 /// How long a server may take to end by itself once nobody reads its stdout, and after SIGTERM.
 const GRACE_MS: u64 = 2000;
 const FAILED: i32 = 125;
@@ -25,10 +26,12 @@ enum End {
     Killing,
 }
 
-pub(crate) fn main() -> ! {
+pub(crate) fn main(ignore_hangup: bool) -> ! {
     sys::set_name(c"stockade run");
-    let Some(signals) = sys::signal_fd(FORWARDED) else { sys::exit(FAILED) };
-    sys::set_signal_mask(FORWARDED);
+    let forwarded = if ignore_hangup { FORWARDED } else { FORWARDED | HANGUP };
+    let Some(signals) = sys::signal_fd(forwarded) else { sys::exit(FAILED) };
+    // What isn't taken here stays blocked, and so without effect, where it is the hangup.
+    sys::set_signal_mask(FORWARDED | HANGUP);
     let mut fds = [
         PollFd { fd: CONTROL, events: POLLIN, revents: 0 },
         PollFd { fd: STDOUT, events: 0, revents: 0 },

@@ -19,8 +19,11 @@ mod tree;
 use protocol::{CONTROL, EMPTY, EXITED, Event, HOST, KILL, LEAVE, LEFT, Request, SIGNAL, START, STOPPED, TERMINATE};
 use sys::{ECHILD, EINTR, POLLERR, POLLHUP, POLLIN, POLLNVAL, PollFd};
 
-/// While something refuses to die: how often the host is told how many are left.
-const LEFT_INTERVAL_MS: u64 = 50;
+/// While something refuses to die: when it is looked at again, at first and at most.
+const FIRST_LOOK_MS: u64 = 50;
+const LAST_LOOK_MS: u64 = 5000;
+/// News that may be missed is told so often at most: the socket must always have room for what may not.
+const MAX_NEWS: u32 = 64;
 
 /// Each round kills one generation. A tree that isn't gone after so many is deep, or grows while it is killed.
 const PATIENT_ROUNDS: u32 = 8;
@@ -31,12 +34,13 @@ core::arch::global_asm!(".globl _start", "_start:", "xor ebp, ebp", "mov rdi, rs
 #[cfg(target_arch = "aarch64")]
 core::arch::global_asm!(".globl _start", "_start:", "mov x29, #0", "mov x0, sp", "bl {main}", main = sym main);
 
-/// `stack` is what execve(2) leaves: argc, then the argument pointers. A second argument means the front of `stockade run`.
+/// `stack` is what execve(2) leaves: argc, then the argument pointers. A second argument means the
+/// front of `stockade run`, a third one that the parent wants it to outlive a hangup.
 extern "C" fn main(stack: *const usize) -> ! {
     // SAFETY: the kernel puts argc there.
     let arguments = unsafe { *stack };
     if arguments > 1 {
-        front::main();
+        front::main(arguments > 2);
     }
     sys::set_signal_mask(!0);
     sys::set_name(c"stockade");
@@ -51,10 +55,15 @@ struct Supervisor {
     leave: bool,
     host_gone: bool,
     killing: bool,
+    /// SIGTERM was sent: whoever lives on has the host's grace, also behind a wrapper that is dead already.
+    terminating: bool,
     /// Descendants that it took a SIGKILL to end.
     killed: u32,
     reported_left: u32,
     kill_rounds: u32,
+    look_again_ms: u64,
+    /// How often something was told that may be missed.
+    news: u32,
 }
 
 impl Supervisor {
@@ -66,9 +75,12 @@ impl Supervisor {
             leave: false,
             host_gone: false,
             killing: false,
+            terminating: false,
             killed: 0,
             reported_left: 0,
             kill_rounds: 0,
+            look_again_ms: FIRST_LOOK_MS,
+            news: 0,
         }
     }
 
@@ -80,7 +92,7 @@ impl Supervisor {
             PollFd { fd: signals.0, events: POLLIN, revents: 0 },
         ];
         loop {
-            let timeout = (self.killing && !self.host_gone).then_some(LEFT_INTERVAL_MS);
+            let timeout = self.killing.then_some(self.look_again_ms);
             let ready = sys::poll(&mut fds, timeout);
             if ready < 0 {
                 if ready == EINTR {
@@ -140,7 +152,10 @@ impl Supervisor {
                 SIGNAL if self.server != 0 => {
                     sys::kill(self.server, request.value);
                 }
-                TERMINATE => tree::terminate(self.own),
+                TERMINATE => {
+                    self.terminating = true;
+                    tree::terminate(self.own, self.server);
+                }
                 KILL => self.killing = true,
                 LEAVE => self.leave = request.flag != 0,
                 _ => {}
@@ -163,7 +178,12 @@ impl Supervisor {
             if stopped || status == 0xffff {
                 // Beyond the patient rounds it is this process that stops the others.
                 if of_server && self.kill_rounds <= PATIENT_ROUNDS {
-                    sys::send(CONTROL, &Event { kind: STOPPED, status, count: u32::from(stopped), ..Event::default() });
+                    self.tell_news(Event {
+                        kind: STOPPED,
+                        status,
+                        count: u32::from(stopped),
+                        ..Event::default()
+                    });
                 }
                 continue;
             }
@@ -183,7 +203,7 @@ impl Supervisor {
                 if self.leave && !self.killing {
                     self.report_empty();
                 }
-                self.killing = true;
+                self.killing |= !self.terminating;
             } else if self.killing && status & 0x7f == sys::SIGKILL {
                 self.killed += 1;
             }
@@ -195,12 +215,26 @@ impl Supervisor {
         if self.kill_rounds > PATIENT_ROUNDS {
             tree::kill_all_at_once(self.own);
         }
+        // Its number is ours as long as it isn't reaped, whether /proc shows it or not.
+        if self.server != 0 {
+            sys::kill(-self.server, sys::SIGKILL);
+            sys::kill(self.server, sys::SIGKILL);
+        }
         let left = tree::kill_children(self.own);
         // Those that died at once are reaped before anybody hears of them.
         self.reap();
-        if left != self.reported_left && !self.host_gone {
+        if left == self.reported_left {
+            self.look_again_ms = (self.look_again_ms * 2).min(LAST_LOOK_MS);
+        } else {
             self.reported_left = left;
-            sys::send(CONTROL, &Event { kind: LEFT, count: left, ..Event::default() });
+            self.tell_news(Event { kind: LEFT, count: left, ..Event::default() });
+        }
+    }
+
+    fn tell_news(&mut self, event: Event) {
+        if self.news < MAX_NEWS && !self.host_gone {
+            self.news += 1;
+            sys::send(CONTROL, &event);
         }
     }
 

@@ -137,6 +137,14 @@ fn numbered_entries(path: &ProcPath, found: &mut dyn FnMut(i32)) {
     }
 }
 
+fn first_number(path: &ProcPath) -> Option<i32> {
+    let file = path.open()?;
+    let mut buffer = [0u8; 16];
+    let count = sys::read(&file, &mut buffer);
+    let mut numbers = Numbers::default();
+    buffer.get(..usize::try_from(count).ok()?)?.iter().find_map(|byte| numbers.push(*byte))
+}
+
 /// What /proc says of a process now.
 struct Stat {
     state: u8,
@@ -176,8 +184,14 @@ fn children_of(pid: i32, found: &mut dyn FnMut(i32)) {
     });
 }
 
-/// Calls `found` with each child of this process.
-pub(crate) fn own_children(own: i32, found: &mut dyn FnMut(i32)) {
+/// Calls `found` with each child of this process. Nothing where /proc is missing, or shows another pid namespace:
+/// there its numbers mean other processes.
+fn own_children(own: i32, found: &mut dyn FnMut(i32)) {
+    let mut path = ProcPath::new();
+    path.text(b"self/stat");
+    if first_number(&path) != Some(own) {
+        return;
+    }
     if !children_of_thread(own, own, found) {
         children_of(own, found);
     }
@@ -197,53 +211,108 @@ pub(crate) fn kill_children(own: i32) -> u32 {
     count
 }
 
-/// SIGTERM to every descendant; SIGCONT as well, so that stopped ones get to see it.
-pub(crate) fn terminate(own: i32) {
+/// SIGTERM to every descendant, once; SIGCONT as well, so that stopped ones get to see it. `server` is 0 once reaped.
+pub(crate) fn terminate(own: i32, server: i32) {
+    let mut told = Told { pids: [0; 1024], count: 0 };
+    // Its number is ours as long as it isn't reaped, whether /proc shows it or not.
+    if server != 0 {
+        told.first_time(server);
+        sys::kill(server, sys::SIGTERM);
+        sys::kill(server, sys::SIGCONT);
+    }
     // Parents before their children: a polite parent may need them to end, and waits for them itself.
-    walk(own, &mut |handle, _| {
-        sys::pidfd_send_signal(handle, sys::SIGTERM);
-        sys::pidfd_send_signal(handle, sys::SIGCONT);
+    walk(own, &mut |process, _| {
+        // One whose parent ends meanwhile is met again, as our own child.
+        if told.first_time(process.pid) {
+            process.signal(sys::SIGTERM);
+            process.signal(sys::SIGCONT);
+        }
     });
+}
+
+/// Who was told already. Of a larger tree some may be told twice.
+struct Told {
+    pids: [i32; 1024],
+    count: usize,
+}
+
+impl Told {
+    fn first_time(&mut self, pid: i32) -> bool {
+        if self.pids[..self.count].contains(&pid) {
+            return false;
+        }
+        if let Some(free) = self.pids.get_mut(self.count) {
+            *free = pid;
+            self.count += 1;
+        }
+        true
+    }
 }
 
 /// For a tree that grows as fast as it is killed: stops all of it first, since what is stopped can't fork, and a place
 /// that isn't freed can't be taken. Then SIGKILL to every descendant.
 pub(crate) fn kill_all_at_once(own: i32) {
+    let mut before = 0;
     for _ in 0..STOP_PASSES {
-        let mut running = false;
-        walk(own, &mut |handle, state| {
+        let mut running = 0u32;
+        walk(own, &mut |process, state| {
             if !matches!(state, b'T' | b't' | b'Z' | b'X') {
-                running = true;
-                sys::pidfd_send_signal(handle, sys::SIGSTOP);
+                running += 1;
+                process.signal(sys::SIGSTOP);
             }
         });
-        if !running {
+        // All stopped; or what is left can't be, and looking on would only burn time.
+        if running == 0 || running == before {
             break;
         }
+        before = running;
     }
-    walk(own, &mut |handle, _| sys::pidfd_send_signal(handle, sys::SIGKILL));
+    walk(own, &mut |process, _| process.signal(sys::SIGKILL));
 }
 
-fn alive(handle: &Fd) -> bool {
-    let mut fds = [sys::PollFd { fd: handle.0, events: sys::POLLIN, revents: 0 }];
-    sys::poll(&mut fds, Some(0)) == 0
+/// A process that can be signalled without fear of meeting another one.
+struct Process {
+    pid: i32,
+    /// None: an unreaped child of ours, where the kernel has no pidfd or no descriptor was left.
+    handle: Option<Fd>,
 }
 
-/// Calls `visit` with a handle of each descendant and its state, parents first.
-fn walk(own: i32, visit: &mut dyn FnMut(&Fd, u8)) {
+impl Process {
+    fn signal(&self, signal: i32) {
+        match &self.handle {
+            Some(handle) => sys::pidfd_send_signal(handle, signal),
+            None => {
+                sys::kill(self.pid, signal);
+            }
+        }
+    }
+
+    fn alive(&self) -> bool {
+        let Some(handle) = &self.handle else { return true };
+        let mut fds = [sys::PollFd { fd: handle.0, events: sys::POLLIN, revents: 0 }];
+        sys::poll(&mut fds, Some(0)) == 0
+    }
+}
+
+/// Calls `visit` with each descendant and its state, parents first.
+fn walk(own: i32, visit: &mut dyn FnMut(&Process, u8)) {
     own_children(own, &mut |child| walk_from(own, None, child, 1, visit));
 }
 
-fn walk_from(parent: i32, parent_handle: Option<&Fd>, child: i32, depth: u32, visit: &mut dyn FnMut(&Fd, u8)) {
-    let Some(handle) = sys::pidfd_open(child) else { return };
+fn walk_from(parent_pid: i32, parent: Option<&Process>, child: i32, depth: u32, visit: &mut dyn FnMut(&Process, u8)) {
+    let handle = sys::pidfd_open(child);
+    if handle.is_none() && parent.is_some() {
+        return;
+    }
+    let process = Process { pid: child, handle };
     let Some(stat) = stat_of(child) else { return };
     // The handle is of a child of `parent`, and `parent` was still the process we mean when we looked: ourselves, or
     // one that is held.
-    if stat.parent != parent || !parent_handle.is_none_or(alive) {
+    if stat.parent != parent_pid || !parent.is_none_or(Process::alive) {
         return;
     }
-    visit(&handle, stat.state);
+    visit(&process, stat.state);
     if depth < MAX_DEPTH {
-        children_of(child, &mut |grandchild| walk_from(child, Some(&handle), grandchild, depth + 1, visit));
+        children_of(child, &mut |grandchild| walk_from(child, Some(&process), grandchild, depth + 1, visit));
     }
 }

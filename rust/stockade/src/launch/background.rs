@@ -44,8 +44,7 @@ impl Launchers {
             let spawned = spawn_thread("stockade-launch", || self.work());
             match spawned {
                 Ok(()) => state.threads += 1,
-                // Somebody else will take it, unless there is nobody.
-                Err(_) if state.threads > 0 => {}
+                // Those that are busy may hang: nobody is promised to take it.
                 Err(error) => {
                     state.jobs.pop_back();
                     let errno = rustix::io::Errno::from_io_error(&error)

@@ -25,6 +25,9 @@ pub(crate) enum Kept {
 pub(crate) fn make() -> Result<(HostFd, Kept), Error> {
     match HostFd::make(in_memory) {
         Ok(fd) => Ok((fd, Kept::Memory)),
+        Err(scarce @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => {
+            Err(os_error("memfd_create", scarce))
+        }
         // vm.memfd_noexec=2 refuses executable memory files: a file without a name does as well.
         Err(refusal) => unnamed_file().ok_or_else(|| {
             os_error("memfd_create", refusal)

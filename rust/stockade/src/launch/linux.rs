@@ -189,10 +189,10 @@ pub(crate) fn start(
         ));
     }
     let server = shared.server.load(Ordering::Relaxed);
-    if has_exited(supervisor) {
-        // It failed, or somebody killed it. In that case the server's process may still be on its way to its exec, in
-        // this memory: its death signal is on its way as well.
-        wait_until_gone(server);
+    // It failed, or somebody killed it. In that case the server's process may still be on its way to its exec, in this
+    // memory: its death signal is on its way as well.
+    if has_exited(supervisor) && !wait_until_gone(server) {
+        std::mem::forget(std::mem::take(&mut stacks));
     }
     drop(stacks);
     let step = shared.step.load(Ordering::Relaxed);
@@ -226,6 +226,7 @@ impl Started {
     pub(crate) fn supervisor_lost(&self) {}
 }
 
+/// A child that somebody has waited for, or that the host's way with SIGCHLD has reaped, has exited as well.
 fn has_exited(pid: c_int) -> bool {
     // SAFETY: the structure is a local that the call fills; all zero is a valid value of it.
     unsafe {
@@ -236,11 +237,17 @@ fn has_exited(pid: c_int) -> bool {
     }
 }
 
-fn wait_until_gone(pid: c_int) {
+/// False: it is still there after a time in which every killed process should be gone.
+fn wait_until_gone(pid: c_int) -> bool {
+    let start = std::time::Instant::now();
     // SAFETY: signal 0 only asks.
     while pid > 0 && unsafe { libc::kill(pid, 0) } == 0 {
+        if start.elapsed() > std::time::Duration::from_secs(1) {
+            return false;
+        }
         std::thread::yield_now();
     }
+    true
 }
 
 /// Waits for a child that has exited or is about to.
@@ -291,11 +298,15 @@ extern "C" fn become_supervisor(argument: *mut c_void) -> c_int {
     let shared = unsafe { &*argument.cast::<Shared<'_>>() };
     // A slow exec must not hold the pipes of other servers.
     let mut from = 0;
+    let mut closed = true;
     for fd in shared.needed {
-        close_range(from, fd - 1);
+        closed &= close_range(from, fd - 1);
         from = from.max(fd + 1);
     }
-    close_range(from, c_int::MAX);
+    if !(closed && close_range(from, c_int::MAX)) {
+        // SAFETY: system calls alone.
+        unsafe { close_listed(&shared.needed) };
+    }
     // SAFETY: plain system calls on numbers and on pointers into `shared` and the program's constants.
     unsafe {
         shared.supervisor.store(libc::getpid(), Ordering::Relaxed);
@@ -303,6 +314,8 @@ extern "C" fn become_supervisor(argument: *mut c_void) -> c_int {
             shared.fail(Step::Session);
             exit(127);
         }
+        // An ignored SIGCHLD outlives an exec, and nobody would hear of a death. This table is the child's own.
+        default_signal(libc::SIGCHLD);
         if libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 {
             shared.fail(Step::Subreaper);
             exit(127);
@@ -328,15 +341,17 @@ extern "C" fn become_supervisor(argument: *mut c_void) -> c_int {
             && (shared.host < 0 || libc::dup2(shared.host, protocol::HOST) >= 0);
         if ready {
             // What is left of the host's own 0, 1 and 2, where the server has inherited them.
-            close_range(
-                if shared.host < 0 {
-                    protocol::HOST
-                } else {
-                    protocol::HOST + 1
-                },
-                2,
-            );
+            if shared.host < 0 {
+                libc::close(protocol::HOST);
+            }
+            libc::close(2);
             libc::chdir(c"/".as_ptr());
+            // It holds a few descriptors for each level of the tree; the host may have little to spare.
+            let mut limit: libc::rlimit = std::mem::zeroed();
+            if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+                limit.rlim_cur = limit.rlim_max;
+                libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+            }
             let argv = [c"stockade".as_ptr(), std::ptr::null()];
             let environment = [std::ptr::null::<libc::c_char>()];
             libc::syscall(
@@ -391,7 +406,7 @@ extern "C" fn become_server(argument: *mut c_void) -> c_int {
             }
         }
         if !close_range(3, c_int::MAX) {
-            close_listed();
+            close_listed(&[0, 1, 2]);
         }
         default_signals();
         libc::execve(
@@ -403,8 +418,8 @@ extern "C" fn become_server(argument: *mut c_void) -> c_int {
     failed(Step::Exec)
 }
 
-/// Closes what is open above 2, as /proc lists it: for kernels without `close_range`.
-unsafe fn close_listed() {
+/// Closes what is open, as /proc lists it, but for what is kept: for kernels without `close_range`.
+unsafe fn close_listed(kept: &[RawFd]) {
     // SAFETY: system calls on a local buffer and numbers; the folder's entries are read as the kernel lays them out.
     unsafe {
         let folder = libc::open(
@@ -413,7 +428,7 @@ unsafe fn close_listed() {
         );
         if folder < 0 {
             let limit = libc::sysconf(libc::_SC_OPEN_MAX).clamp(1024, 1 << 20) as c_int;
-            for fd in 3..limit {
+            for fd in (0..limit).filter(|fd| !kept.contains(fd)) {
                 libc::close(fd);
             }
             return;
@@ -439,7 +454,7 @@ unsafe fn close_listed() {
                     fd = fd * 10 + c_int::from(buffer[at + 19 + digits] - b'0');
                     digits += 1;
                 }
-                if digits > 0 && fd > 2 && fd != folder {
+                if digits > 0 && fd != folder && !kept.contains(&fd) {
                     libc::close(fd);
                 }
                 at += length;
@@ -449,21 +464,28 @@ unsafe fn close_listed() {
     }
 }
 
-/// Every signal to its default, none blocked: what the host handles, ignores or blocks is its own affair.
-unsafe fn default_signals() {
+unsafe fn default_signal(signal: c_int) {
     // The kernel's own structure, all zero: SIG_DFL, no flags. libc's functions refuse the two signals that they use.
     let default = [0u64; 4];
+    // SAFETY: the pointer is to a local of the size that the kernel reads.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            default.as_ptr(),
+            std::ptr::null_mut::<c_void>(),
+            8usize,
+        );
+    }
+}
+
+/// Every signal to its default, none blocked: what the host handles, ignores or blocks is its own affair.
+unsafe fn default_signals() {
     let none = 0u64;
     // SAFETY: pointers to locals of the size that the kernel reads.
     unsafe {
         for signal in 1..=64 {
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                signal,
-                default.as_ptr(),
-                std::ptr::null_mut::<c_void>(),
-                8usize,
-            );
+            default_signal(signal);
         }
         libc::syscall(
             libc::SYS_rt_sigprocmask,

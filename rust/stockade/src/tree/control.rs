@@ -32,7 +32,8 @@ pub(crate) fn hear(control: impl AsFd) -> Heard {
     loop {
         return match receive(control.as_fd(), &mut bytes) {
             Ok(length) if length == bytes.len() => Heard::Event(decode(&bytes)),
-            Err(Errno::INTR) => continue,
+            // Reset: it went without having read everything. What it said is still there.
+            Err(Errno::INTR | Errno::CONNRESET) => continue,
             Err(Errno::AGAIN) => Heard::Nothing,
             // Its end is closed, or it is broken.
             Ok(_) | Err(_) => Heard::End,

@@ -146,6 +146,12 @@ const DRAIN: Duration = Duration::from_millis(250);
 /// How long a slow sink is waited for after that.
 const SINK_WAIT: Duration = Duration::from_secs(1);
 
+/// A deadline. A wait too long for the clock is as good as a century.
+pub(crate) fn after(now: Instant, wait: Duration) -> Instant {
+    const CENTURY: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+    now.checked_add(wait).unwrap_or(now + CENTURY)
+}
+
 /// One server's life.
 #[derive(Debug, Clone)]
 pub(crate) struct Lifecycle {
@@ -212,6 +218,9 @@ impl Lifecycle {
                     actions.extend([Action::DropStdin, Action::DrainStdout]);
                 }
                 self.kill(now, &mut actions);
+                if fault == Fault::FrameTooLong && self.exit.is_none() {
+                    self.ended_by = EndedBy::Limit;
+                }
             }
             Input::Exited(exit) => self.exited(exit, now, &mut actions),
             Input::Stopped(stopped) => self.stopped = stopped,
@@ -251,7 +260,7 @@ impl Lifecycle {
         if self.phase == Phase::Running {
             self.shutdown = shutdown;
             self.phase = Phase::Grace;
-            self.deadline = Some(now + shutdown.close_grace);
+            self.deadline = Some(after(now, shutdown.close_grace));
             actions.extend([
                 Action::SetLeave(shutdown.leave_descendants),
                 Action::CloseStdin,
@@ -268,12 +277,17 @@ impl Lifecycle {
             Phase::Grace => mine.close_grace,
             Phase::Terminating => mine.terminate_grace,
             Phase::Emptying => mine.kill_wait,
-            _ => return,
+            // Nearly over, and soon enough.
+            Phase::Draining => DRAIN + SINK_WAIT,
+            Phase::Running | Phase::Ended => return,
         };
-        self.deadline = self.deadline.map(|deadline| deadline.min(now + wait));
+        self.deadline = self.deadline.map(|deadline| deadline.min(after(now, wait)));
         if self.exit.is_some() {
             // It ended by itself before; what is left of its output isn't wanted any more.
             actions.extend([Action::DropStdin, Action::DrainStdout]);
+            if self.tree_gone {
+                actions.push(Action::EndStdout);
+            }
         }
     }
 
@@ -283,7 +297,7 @@ impl Lifecycle {
             Phase::Running | Phase::Grace | Phase::Terminating
         ) {
             self.phase = Phase::Emptying;
-            self.deadline = Some(now + self.shutdown.kill_wait);
+            self.deadline = Some(after(now, self.shutdown.kill_wait));
             if self.exit.is_none() {
                 self.ended_by = EndedBy::Kill;
             }
@@ -299,10 +313,12 @@ impl Lifecycle {
             Phase::Terminating => self.ended_by = EndedBy::Terminate,
             _ => {}
         }
-        if self.phase != Phase::Emptying {
+        if self.phase == Phase::Terminating {
+            // A wrapper may die of SIGTERM at once; what it wraps has the rest of the grace.
+        } else if self.phase != Phase::Emptying {
             // The owner kills what is left, or lets it be, without being told.
             self.phase = Phase::Emptying;
-            self.deadline = Some(now + self.shutdown.kill_wait);
+            self.deadline = Some(after(now, self.shutdown.kill_wait));
             actions.push(Action::DropStdin);
         }
         actions.push(Action::TellExited);
@@ -322,7 +338,7 @@ impl Lifecycle {
         match self.phase {
             Phase::Grace => {
                 self.phase = Phase::Terminating;
-                self.deadline = Some(now + self.shutdown.terminate_grace);
+                self.deadline = Some(after(now, self.shutdown.terminate_grace));
                 actions.extend([Action::DropStdin, Action::Terminate]);
             }
             Phase::Terminating => self.kill(now, actions),
@@ -475,6 +491,43 @@ mod tests {
         );
         assert_eq!(life.handle(Input::Drained, start), [Action::Finish]);
         assert!(life.owner_killed && life.exit.is_none());
+    }
+
+    #[test]
+    fn a_wrapper_that_dies_of_sigterm_leaves_what_it_wraps_its_grace() {
+        let start = Instant::now();
+        let mut life = Lifecycle::new(shutdown());
+        life.handle(Input::Close(shutdown()), start);
+        life.handle(Input::Deadline, start + Duration::from_secs(1));
+        let at = start + Duration::from_secs(2);
+        assert_eq!(life.handle(Input::Exited(EXIT), at), [Action::TellExited]);
+        assert_eq!(life.deadline(), Some(start + Duration::from_secs(3)));
+        let at = start + Duration::from_secs(3);
+        assert!(life.handle(Input::Deadline, at).contains(&Action::KillTree));
+        assert_eq!(life.ended_by, EndedBy::Terminate);
+    }
+
+    #[test]
+    fn a_close_while_it_drains_drops_stdout() {
+        let start = Instant::now();
+        let mut life = Lifecycle::new(shutdown());
+        life.handle(Input::Exited(EXIT), start);
+        life.handle(Input::Empty(0), start);
+        let actions = life.handle(Input::Close(shutdown()), start);
+        assert!(actions.contains(&Action::DrainStdout) && actions.contains(&Action::EndStdout));
+    }
+
+    #[test]
+    fn waits_too_long_for_the_clock_are_fine() {
+        let start = Instant::now();
+        let endless = Shutdown {
+            close_grace: Duration::MAX,
+            terminate_grace: Duration::MAX,
+            ..shutdown()
+        };
+        let mut life = Lifecycle::new(endless);
+        life.handle(Input::Close(endless), start);
+        assert!(life.deadline().is_some());
     }
 
     #[test]

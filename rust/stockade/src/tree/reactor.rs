@@ -189,33 +189,38 @@ impl Loop {
 
     fn run(mut self) {
         loop {
-            let timeout = self.timeout(Instant::now());
-            let Ok(tokens) = self.reactor.poller.ready(timeout) else {
-                // Can't happen with a valid descriptor; without it nothing can be served, and a spin would help nobody.
-                std::thread::sleep(REAP_INTERVAL);
-                continue;
-            };
-            for ready in tokens {
-                if ready == INBOX {
-                    let mut buffer = [0u8; 64];
-                    while matches!(
-                        rustix::io::read(&self.reactor.bell.0, &mut buffer),
-                        Ok(64) | Err(Errno::INTR)
-                    ) {}
-                } else {
-                    self.guarded(ready / SOURCES, |me, id| me.serve(id, ready % SOURCES));
-                }
-            }
-            // Also without its token: commands may have come since.
-            let commands = std::mem::take(&mut lock(&self.reactor.inbox).commands);
-            for command in commands {
-                self.obey(command);
-            }
-            for id in std::mem::take(&mut self.to_reap) {
-                self.guarded(id, Loop::reap);
-            }
-            self.meet_deadlines();
+            // What panics outside one session's step must not end the thread that all depend on.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.turn()));
         }
+    }
+
+    fn turn(&mut self) {
+        let timeout = self.timeout(Instant::now());
+        let Ok(tokens) = self.reactor.poller.ready(timeout) else {
+            // Can't happen with a valid descriptor; without it nothing can be served, and a spin would help nobody.
+            std::thread::sleep(REAP_INTERVAL);
+            return;
+        };
+        for ready in tokens {
+            if ready == INBOX {
+                let mut buffer = [0u8; 64];
+                while matches!(
+                    rustix::io::read(&self.reactor.bell.0, &mut buffer),
+                    Ok(64) | Err(Errno::INTR)
+                ) {}
+            } else {
+                self.guarded(ready / SOURCES, |me, id| me.serve(id, ready % SOURCES));
+            }
+        }
+        // Also without its token: commands may have come since.
+        let commands = std::mem::take(&mut lock(&self.reactor.inbox).commands);
+        for command in commands {
+            self.obey(command);
+        }
+        for id in std::mem::take(&mut self.to_reap) {
+            self.guarded(id, Loop::reap);
+        }
+        self.meet_deadlines();
     }
 
     fn timeout(&self, now: Instant) -> Option<Duration> {

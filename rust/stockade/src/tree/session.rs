@@ -14,7 +14,7 @@ use crate::launch::pipes::Pipes;
 use crate::launch::{Plan, Started, Stdio, os_error, start};
 use crate::runtime::{existing, runtime};
 use crate::stderr::{Ring, text};
-use crate::tree::lifecycle::{Fault, Input, Lifecycle, Shutdown};
+use crate::tree::lifecycle::{Fault, Input, Lifecycle, Shutdown, after};
 use crate::tree::outlet::{Outlet, Sent};
 use crate::tree::report::{self, Report};
 use crate::tree::sink::{Runner, Sink};
@@ -253,7 +253,7 @@ impl Session {
 
     /// The same, waiting at most `limit` for a frame.
     pub fn receive_blocking(&self, limit: Option<Duration>) -> Result<Received, Error> {
-        let deadline = limit.map(|limit| Instant::now() + limit);
+        let deadline = limit.map(|limit| after(Instant::now(), limit));
         let mut found = self.receive()?;
         if !matches!(found, Received::Nothing) {
             return Ok(found);
@@ -489,7 +489,7 @@ impl Core {
         if fork::check(self.generation).is_err() {
             return;
         }
-        let deadline = limit.map(|limit| Instant::now() + limit);
+        let deadline = limit.map(|limit| after(Instant::now(), limit));
         let mut state = lock(&self.state);
         while state.report.is_none() {
             let left = match deadline {
@@ -597,8 +597,10 @@ impl Core {
 /// Keeps a server's stdout open while an event loop watches its descriptor.
 pub struct StdoutWatch(Arc<HostFd>);
 
-impl AsRawFd for StdoutWatch {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
+impl StdoutWatch {
+    /// The descriptor; an error in a forked child, where the number may be somebody else's.
+    pub fn fd(&self) -> Result<RawFd, Error> {
+        self.0.check()?;
+        Ok(self.0.as_raw_fd())
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use crate::launch::{os_error, plain};
-use crate::signals::spawn_thread;
+use crate::signals::spawn_open_thread;
 use crate::tree::lifecycle::Input;
 use crate::tree::session::Core;
 use crate::{Error, ErrorKind, Stage, lock};
@@ -113,7 +113,7 @@ impl Runner {
         }
         let of = Arc::clone(core);
         // Without a thread now, the next line or the end tries again.
-        state.running = spawn_thread("stockade-sink", move || of.sink.serve(&of)).is_ok();
+        state.running = spawn_open_thread("stockade-sink", move || of.sink.serve(&of)).is_ok();
     }
 
     /// There will be no more in the ring.
@@ -128,6 +128,11 @@ impl Runner {
                 // It says so when it has handed over the rest.
                 return;
             }
+            // No thread can be made: what it would have handed over is lost, but not unseen.
+            let mut state = lock(&self.state);
+            let seen = lock(&core.stderr).lines_seen();
+            state.lost += seen.saturating_sub(state.next);
+            state.next = seen;
         } else {
             // A thread for nothing would only delay the end.
             state.present = false;
