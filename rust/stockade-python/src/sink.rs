@@ -1,8 +1,7 @@
 //! Where stderr goes: a Python callable, a path or a descriptor.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
@@ -30,16 +29,7 @@ pub(crate) fn make(sink: &Bound<'_, PyAny>) -> PyResult<Sink> {
         let file = duplicate(fd).map_err(|error| unusable(&format!("descriptor {fd}"), &error))?;
         return Ok(Sink::File(file));
     }
-    let path: PathBuf = sink.extract()?;
-    // With the GIL released: the file system may be slow.
-    let file = sink.py().detach(|| {
-        OpenOptions::new()
-            .append(true)
-            .create(true)
-            .open(&path)
-            .map_err(|error| unusable(&path.to_string_lossy(), &error))
-    })?;
-    Ok(Sink::File(file))
+    Ok(Sink::Path(sink.extract()?))
 }
 
 fn unusable(what: &str, error: &std::io::Error) -> PyErr {
@@ -55,21 +45,51 @@ fn duplicate(fd: RawFd) -> std::io::Result<File> {
     Ok(borrowed.try_clone_to_owned()?.into())
 }
 
+/// Lines that are handed over at once: between two such calls the end of the interpreter is looked for.
+const AT_ONCE: usize = 16;
+
 fn lines(callable: Py<PyAny>) -> Sink {
     let mut callable = Some(callable);
     Sink::Lines(Box::new(move |lines: &[Vec<u8>]| {
-        if SILENT.load(Ordering::Acquire) {
-            // A reference can't be given back without the interpreter: it is leaked, at the end of the process.
-            std::mem::forget(callable.take());
-            return;
-        }
-        Python::try_attach(|py| {
-            let Some(callable) = &callable else { return };
-            let delivered = PyList::new(py, lines.iter().map(|line| PyBytes::new(py, line)))
-                .and_then(|batch| callable.call1(py, (batch,)));
-            if let Err(error) = delivered {
-                error.write_unraisable(py, Some(callable.bind(py)));
+        for some in lines.chunks(AT_ONCE) {
+            if SILENT.load(Ordering::Acquire) {
+                // A reference can't be given back without the interpreter: it is leaked, at the end of the process.
+                std::mem::forget(callable.take());
+                return;
             }
-        });
+            if let Some(callable) = &callable {
+                hand_over(callable, some);
+            }
+        }
     }))
+}
+
+/// Whoever is inside the interpreter while it ends is ended with it when he needs the GIL again (before Python 3.14, by
+/// `pthread_exit`). That must not unwind into Rust, which would end the process: the thread waits for the end here.
+struct WaitsForTheEnd;
+
+impl Drop for WaitsForTheEnd {
+    fn drop(&mut self) {
+        while !std::thread::panicking() {
+            std::thread::park();
+        }
+    }
+}
+
+#[inline(never)]
+fn hand_over(callable: &Py<PyAny>, lines: &[Vec<u8>]) {
+    let guard = WaitsForTheEnd;
+    call(callable, lines);
+    std::mem::forget(guard);
+}
+
+#[inline(never)]
+fn call(callable: &Py<PyAny>, lines: &[Vec<u8>]) {
+    Python::try_attach(|py| {
+        let delivered = PyList::new(py, lines.iter().map(|line| PyBytes::new(py, line)))
+            .and_then(|batch| callable.call1(py, (batch,)));
+        if let Err(error) = delivered {
+            error.write_unraisable(py, Some(callable.bind(py)));
+        }
+    });
 }

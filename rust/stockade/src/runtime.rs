@@ -80,5 +80,6 @@ pub fn end_all(limit: Duration) -> usize {
     for session in &sessions {
         session.sink.stop();
     }
+    runtime.reactor.stop_sinks(deadline);
     live_sessions()
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -59,6 +59,9 @@ pub(crate) struct Reactor {
     bell: (HostFd, Option<HostFd>),
     /// Sessions that haven't ended, for everybody to see.
     live: Mutex<HashMap<u64, Arc<Core>>>,
+    /// Sessions whose sink has a thread, ended ones included.
+    sinking: Mutex<HashMap<u64, Arc<Core>>>,
+    quiet: Condvar,
     next_id: AtomicU64,
 }
 
@@ -80,6 +83,8 @@ impl Reactor {
             inbox: Mutex::default(),
             bell,
             live: Mutex::default(),
+            sinking: Mutex::default(),
+            quiet: Condvar::new(),
             next_id: AtomicU64::new(0),
         })
     }
@@ -128,6 +133,37 @@ impl Reactor {
     pub(crate) fn ring(&self) {
         let fd = self.bell.1.as_ref().unwrap_or(&self.bell.0);
         while rustix::io::write(fd, &1u64.to_ne_bytes()) == Err(Errno::INTR) {}
+    }
+
+    pub(crate) fn sinking(&self, core: &Arc<Core>, begins: bool) {
+        let mut sinking = lock(&self.sinking);
+        if begins {
+            sinking.insert(core.id, Arc::clone(core));
+        } else {
+            sinking.remove(&core.id);
+            self.quiet.notify_all();
+        }
+    }
+
+    /// Has no sink called any more, and waits for those that are being called.
+    pub(crate) fn stop_sinks(&self, deadline: Instant) {
+        // Not under the lock: a sink's own comes before it elsewhere.
+        let cores: Vec<Arc<Core>> = lock(&self.sinking).values().cloned().collect();
+        for core in cores {
+            core.sink.stop();
+        }
+        let mut sinking = lock(&self.sinking);
+        while !sinking.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            sinking = self
+                .quiet
+                .wait_timeout(sinking, left)
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .0;
+        }
     }
 
     pub(crate) fn live(&self) -> usize {

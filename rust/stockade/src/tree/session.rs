@@ -131,6 +131,7 @@ impl Session {
         let runtime = runtime()?;
         runtime.reactor.ensure_running()?;
         let plan = Plan::new(&command, environment)?;
+        let sink = options.sink.opened()?;
         let Pipes {
             stdin,
             stdout,
@@ -168,7 +169,7 @@ impl Session {
             }),
             stderr: Mutex::new(Ring::default()),
             stderr_fd: Mutex::new(Some(stderr)),
-            sink: Runner::new(options.sink),
+            sink: Runner::new(sink),
             state: Mutex::new(State {
                 life: Lifecycle::new(options.shutdown),
                 watchers: Watchers::default(),
@@ -452,6 +453,13 @@ impl Core {
             && let Some(runtime) = existing()
         {
             runtime.reactor.post(self.id, input);
+        }
+    }
+
+    /// A thread of its sink begins or ends.
+    pub(crate) fn sinking(self: &Arc<Self>, begins: bool) {
+        if let Some(runtime) = existing().filter(|_| fork::check(self.generation).is_ok()) {
+            runtime.reactor.sinking(self, begins);
         }
     }
 

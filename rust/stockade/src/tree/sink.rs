@@ -4,11 +4,13 @@
 //! hand over. The server never waits for it; what leaves the ring before the sink took it is counted.
 
 use std::fs::File;
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
 use crate::launch::{os_error, plain};
@@ -32,6 +34,24 @@ pub enum Sink {
     Lines(Box<dyn FnMut(&[Vec<u8>]) + Send>),
     /// To a file, a line each.
     File(File),
+    /// To the file of this name, a line each, behind what is there. It is opened when the server is launched.
+    Path(PathBuf),
+}
+
+impl Sink {
+    /// Opens what is to be opened. Blocks on the file system.
+    pub(crate) fn opened(self) -> Result<Sink, Error> {
+        let Sink::Path(path) = self else {
+            return Ok(self);
+        };
+        // Not waiting: a named pipe without a reader would hold up the launch for ever.
+        let flags =
+            OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+        openat(CWD, &path, flags, mode)
+            .map(|fd| Sink::File(fd.into()))
+            .map_err(|errno| sink_error(&path.to_string_lossy(), &errno.into()))
+    }
 }
 
 /// The error for a sink that can't be opened.
@@ -112,8 +132,16 @@ impl Runner {
             return;
         }
         let of = Arc::clone(core);
+        core.sinking(true);
         // Without a thread now, the next line or the end tries again.
-        state.running = spawn_open_thread("stockade-sink", move || of.sink.serve(&of)).is_ok();
+        state.running = spawn_open_thread("stockade-sink", move || {
+            of.sink.serve(&of);
+            of.sinking(false);
+        })
+        .is_ok();
+        if !state.running {
+            core.sinking(false);
+        }
     }
 
     /// There will be no more in the ring.
@@ -179,8 +207,9 @@ impl Runner {
             }
             drop(state);
             // A sink that panics loses what it was given, not what follows.
-            let _ = catch_unwind(AssertUnwindSafe(|| deliver(&mut sink, &batch.lines)));
+            let refused = catch_unwind(AssertUnwindSafe(|| self.deliver(&mut sink, &batch.lines)));
             state = lock(&self.state);
+            state.lost += refused.unwrap_or(batch.lines.len()) as u64;
         }
         let done = state.finished || state.stopped;
         state.running = false;
@@ -195,18 +224,47 @@ impl Runner {
     }
 }
 
-fn deliver(sink: &mut Sink, lines: &[Vec<u8>]) {
-    match sink {
-        Sink::None => {}
-        Sink::Lines(take) => take(lines),
-        Sink::File(file) => {
-            let mut text = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
-            for line in lines {
-                text.extend_from_slice(line);
-                text.push(b'\n');
+/// How often a sink that takes nothing is asked whether it is wanted any more.
+const ASK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+impl Runner {
+    /// How many of the lines were not taken.
+    fn deliver(&self, sink: &mut Sink, lines: &[Vec<u8>]) -> usize {
+        match sink {
+            Sink::None => 0,
+            Sink::Lines(take) => {
+                take(lines);
+                0
             }
-            // A full disk or a closed terminal must not disturb the server; the ring has the lines.
-            let _ = file.write_all(&text);
+            Sink::File(file) => self.write(file, lines),
+            // Opened before the server was started.
+            Sink::Path(_) => lines.len(),
         }
+    }
+
+    fn write(&self, file: &File, lines: &[Vec<u8>]) -> usize {
+        let mut text = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+        for line in lines {
+            text.extend_from_slice(line);
+            text.push(b'\n');
+        }
+        let mut written = 0;
+        while written < text.len() {
+            match rustix::io::write(file, &text[written..]) {
+                Ok(count) => written += count,
+                Err(Errno::INTR) => {}
+                // Whoever shares the descriptor has made it so; the waiting is done here then.
+                Err(Errno::AGAIN) if !lock(&self.state).stopped => {
+                    let mut fds = [PollFd::new(file, PollFlags::OUT)];
+                    let _ = poll(&mut fds, Some(&ASK));
+                }
+                // A full disk or a closed terminal must not disturb the server; the ring has the lines.
+                Err(_) => break,
+            }
+        }
+        memchr::memchr_iter(b'\n', &text[written..]).count()
     }
 }
