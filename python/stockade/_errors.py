@@ -92,6 +92,19 @@ class QuotingError(StockadeError, ValueError):
     stage: Stage = "resolve"
 
 
+# What the system would have said, had it been asked.
+_ERRNO = {
+    "cwd-missing": _errno.ENOENT,
+    "cwd-not-a-directory": _errno.ENOTDIR,
+    "cwd-no-access": _errno.EACCES,
+    "is-a-directory": _errno.EACCES,
+    "not-executable": _errno.EACCES,
+    "no-interpreter": _errno.ENOENT,
+    "no-shebang": _errno.ENOEXEC,
+    "not-a-program": _errno.ENOEXEC,
+}
+
+
 class _OSStockadeError(StockadeError, OSError):
     """An error that is an OSError too: `errno` and `filename` are set, `str()` stays ours."""
 
@@ -110,7 +123,7 @@ class _OSStockadeError(StockadeError, OSError):
         filename: str | None = None,
     ) -> None:
         super().__init__(message, code=code, stage=stage, remedy=remedy, operation=operation, native_code=native_code)
-        self.errno: int | None = native_code if native_code is not None else self._default_errno
+        self.errno: int | None = native_code if native_code is not None else _ERRNO.get(self.code, self._default_errno)
         self.filename = filename
 
 

@@ -147,3 +147,12 @@ def test_an_error_of_the_executor_that_python_does_not_know_is_still_ours() -> N
 
     assert type(error) is StockadeError
     assert (error.code, error.native_code) == ("new", 5)
+
+
+@pytest.mark.parametrize(
+    ("code", "number"),
+    [("no-interpreter", errno.ENOENT), ("is-a-directory", errno.EACCES), ("no-shebang", errno.ENOEXEC)],
+)
+def test_a_launch_error_found_before_the_start_has_the_number_that_exec_would_give(code: str, number: int) -> None:
+    error = LaunchError("It can't be started.", code=code)
+    assert (error.errno, error.native_code) == (number, None)

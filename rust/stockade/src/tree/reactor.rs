@@ -275,7 +275,16 @@ impl Loop {
 
     /// Runs one step of one session. A panic ends that session with an error, and no other.
     fn guarded(&mut self, id: u64, step: impl FnOnce(&mut Self, u64)) {
-        let result = catch_unwind(AssertUnwindSafe(|| step(self, id)));
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            #[cfg(feature = "faults")]
+            if let Some(served) = self.sessions.get(&id) {
+                assert!(
+                    !served.core.panic_next.swap(false, Ordering::AcqRel),
+                    "injected"
+                );
+            }
+            step(self, id);
+        }));
         if result.is_err() {
             let again = catch_unwind(AssertUnwindSafe(|| {
                 self.input(id, Input::Fail(Fault::Panic));
@@ -343,8 +352,6 @@ impl Loop {
             return;
         };
         let core = Arc::clone(&served.core);
-        #[cfg(feature = "faults")]
-        assert!(!core.panic_next.swap(false, Ordering::AcqRel), "injected");
         match source {
             s if s == Source::Control as u64 => self.hear(id),
             s if s == Source::Stderr as u64 => self.read_stderr(id, &core),
