@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import sys
 import threading
 from abc import ABC, abstractmethod
@@ -33,16 +34,31 @@ class Loop(ABC):
     def __init__(self) -> None:
         self._tokens: dict[int, Callable[[], object]] = {}
         self._waker: _native.Waker | None = None
+        # Its descriptor; kept apart, because a waker doesn't tell it in a forked child.
+        self._fd = -1
 
     def add(self, callback: Callable[[], object]) -> tuple[_native.Waker, int]:
         """A new token; `callback` runs on the loop when it fires, once."""
-        waker = self._waker
-        if waker is None:
-            waker = self._waker = _native.Waker()
-            self._watch(waker)
         token = next(_numbers)
+        # First of all: a garbage collection may discard other tokens at any step, and the last one takes the waker.
         self._tokens[token] = callback
+        try:
+            waker = self._waker or self._open()
+        except BaseException:
+            self._tokens.pop(token, None)
+            raise
         return waker, token
+
+    def _open(self) -> _native.Waker:
+        waker = _native.Waker()
+        try:
+            self._fd = waker.fileno()
+            self._watch(waker)
+        except BaseException:
+            waker.close()
+            raise
+        self._waker = waker
+        return waker
 
     def discard(self, token: int) -> None:
         """Forget a token, fired or not."""
@@ -56,6 +72,17 @@ class Loop(ABC):
         self._tokens.clear()
         if waker is not None:
             self._unwatch(waker)
+
+    def abandon(self) -> None:
+        """Forget everything, in a forked child: the waker is the parent's, its descriptor is closed here.
+
+        The number must go from the loop's own list: what is opened under it next would never be watched.
+        """
+        waker, self._waker = self._waker, None
+        self._tokens.clear()
+        if waker is not None:
+            with suppress(Exception):
+                self._forget_fd()
 
     def _fire(self) -> None:
         waker = self._waker
@@ -91,6 +118,8 @@ class Loop(ABC):
     def _watch(self, waker: _native.Waker) -> None: ...
     @abstractmethod
     def _unwatch(self, waker: _native.Waker) -> None: ...
+    @abstractmethod
+    def _forget_fd(self) -> None: ...
 
 
 class Event(ABC):
@@ -133,14 +162,17 @@ class AsyncioLoop(Loop):
                 del _asyncio_loops[self.loop]
 
     def _watch(self, waker: _native.Waker) -> None:
-        self.loop.add_reader(waker.fileno(), self._fire)
+        self.loop.add_reader(self._fd, self._fire)
         with _asyncio_lock:
             _asyncio_loops[self.loop] = self
 
     def _unwatch(self, waker: _native.Waker) -> None:
-        if not self.loop.is_closed():
-            self.loop.remove_reader(waker.fileno())
+        self._forget_fd()
         waker.close()
+
+    def _forget_fd(self) -> None:
+        if not self.loop.is_closed():
+            self.loop.remove_reader(self._fd)
 
 
 class _AsyncioEvent(Event):
@@ -169,7 +201,8 @@ class _AsyncioEvent(Event):
 
 # Loops with tokens only: an entry keeps its loop alive, and goes with the last token.
 _asyncio_loops: dict[asyncio.AbstractEventLoop, AsyncioLoop] = {}
-_asyncio_lock = threading.Lock()
+# Reentrant: a garbage collection while it is held may end a server, and let go of a loop's last token.
+_asyncio_lock = threading.RLock()
 
 
 def _of_asyncio(loop: asyncio.AbstractEventLoop) -> AsyncioLoop:
@@ -177,10 +210,25 @@ def _of_asyncio(loop: asyncio.AbstractEventLoop) -> AsyncioLoop:
     if found is not None:
         return found
     with _asyncio_lock:
-        ended = [other for other in _asyncio_loops.values() if other.loop.is_closed()]
-    for other in ended:
-        other.release()
+        known = list(_asyncio_loops.values())
+    for other in known:
+        if other.loop.is_closed():
+            other.release()
     return AsyncioLoop(loop)
+
+
+def _forked() -> None:
+    """In the child: another thread may have held the lock, and what was awaited is the parent's."""
+    global _asyncio_lock
+    _asyncio_lock = threading.RLock()
+    known = list(_asyncio_loops.values())
+    _asyncio_loops.clear()
+    for loop in known:
+        loop.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class TrioLoop(Loop):
@@ -190,6 +238,7 @@ class TrioLoop(Loop):
 
         self._trio = trio
         self._run = trio.lowlevel.current_trio_token()
+        self.owner = os.getpid()
 
     def event(self) -> Event:
         return _TrioEvent(self._trio)
@@ -213,14 +262,18 @@ class TrioLoop(Loop):
 
     def _unwatch(self, waker: _native.Waker) -> None:
         if self.is_current():
-            self._trio.lowlevel.notify_closing(waker.fileno())
+            self._forget_fd()
         waker.close()
 
+    def _forget_fd(self) -> None:
+        self._trio.lowlevel.notify_closing(self._fd)
+
     async def _pump(self, waker: _native.Waker) -> None:
+        fd = self._fd
         try:
             while self._waker is waker:
                 try:
-                    await self._trio.lowlevel.wait_readable(waker.fileno())
+                    await self._trio.lowlevel.wait_readable(fd)
                 except self._trio.ClosedResourceError:
                     return
                 self._fire()
@@ -261,7 +314,10 @@ def _of_trio() -> TrioLoop:
 
         _trio_loops = cast("Any", trio.lowlevel.RunVar)("stockade")
     with suppress(LookupError):
-        return _trio_loops.get()
+        found: TrioLoop = _trio_loops.get()
+        if found.owner == os.getpid():
+            return found
+        found.abandon()
     loop = TrioLoop()
     _trio_loops.set(loop)
     return loop
