@@ -215,7 +215,7 @@ impl Lifecycle {
             Input::Fail(fault) => {
                 self.fault.get_or_insert(fault);
                 if self.phase == Phase::Running {
-                    actions.extend([Action::DropStdin, Action::DrainStdout]);
+                    actions.push(Action::DrainStdout);
                 }
                 self.kill(now, &mut actions);
                 if fault == Fault::FrameTooLong && self.exit.is_none() {
@@ -301,7 +301,8 @@ impl Lifecycle {
             if self.exit.is_none() {
                 self.ended_by = EndedBy::Kill;
             }
-            actions.extend([Action::DropStdin, Action::KillTree]);
+            // stdin stays until it is dead: a server that ends with its input would seem to have ended by itself.
+            actions.push(Action::KillTree);
         }
     }
 
@@ -420,10 +421,7 @@ mod tests {
             [Action::DropStdin, Action::Terminate]
         );
         let at = at + Duration::from_secs(2);
-        assert_eq!(
-            life.handle(Input::Deadline, at),
-            [Action::DropStdin, Action::KillTree]
-        );
+        assert_eq!(life.handle(Input::Deadline, at), [Action::KillTree]);
         life.handle(Input::Left(2), at);
         let at = at + Duration::from_secs(3);
         assert!(
