@@ -22,13 +22,16 @@ if TYPE_CHECKING:
         TransportUsedError,
     )
     from ._native import __version__
-    from ._process import ServerProcess, StderrRing
+    from ._process import ServerProcess
     from ._report import ExitReport
     from ._resolve import ResolvedCommand, resolve
     from ._server import Shutdown, StdioServer
+    from ._sinks import LOGGER
+    from ._stderr import StderrRing
     from ._transport import StdioTransport, UnreadableLine, stdio_client
 
 __all__ = [
+    "LOGGER",
     "Candidate",
     "CommandNotFoundError",
     "ConfigError",
@@ -68,10 +71,12 @@ _HOMES = {
         "TransportUsedError",
     ),
     "_native": ("__version__",),
-    "_process": ("ServerProcess", "StderrRing"),
+    "_process": ("ServerProcess",),
     "_report": ("ExitReport",),
     "_resolve": ("ResolvedCommand", "resolve"),
     "_server": ("Shutdown", "StdioServer"),
+    "_sinks": ("LOGGER",),
+    "_stderr": ("StderrRing",),
     "_transport": ("StdioTransport", "UnreadableLine", "stdio_client"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

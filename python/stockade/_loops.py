@@ -12,17 +12,34 @@ import os
 import sys
 import threading
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from . import _native
+from ._errors import LaunchError, StockadeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     import trio
 
 _numbers = itertools.count(1)
+
+
+@contextmanager
+def for_waiting() -> Generator[None]:
+    """Says of a descriptor that can't be had what it was for: the server runs, it wasn't to be launched."""
+    try:
+        yield
+    except LaunchError as error:
+        raise StockadeError(
+            f"This process can't wait for the server: {os.strerror(error.errno or 0)}.",
+            code=error.code,
+            stage="run",
+            remedy=error.remedy,
+            operation=error.operation,
+            native_code=error.native_code,
+        ) from error
 
 
 class Loop(ABC):
@@ -98,7 +115,8 @@ class Loop(ABC):
     ) -> bool:
         """Wait until `session` announces `what`; False: not within the time."""
         event = self.event()
-        waker, token = self.add(event.set)
+        with for_waiting():
+            waker, token = self.add(event.set)
         try:
             session.notify(what, waker, token)
             return await event.wait(timeout)
@@ -161,7 +179,7 @@ class AsyncioLoop(Loop):
             if _asyncio_loops.get(self.loop) is self:
                 del _asyncio_loops[self.loop]
 
-    def _watch(self, waker: _native.Waker) -> None:
+    def _watch(self, waker: _native.Waker) -> None:  # noqa: ARG002 - trio's needs it
         self.loop.add_reader(self._fd, self._fire)
         with _asyncio_lock:
             _asyncio_loops[self.loop] = self
@@ -258,7 +276,7 @@ class TrioLoop(Loop):
 
     def _watch(self, waker: _native.Waker) -> None:
         # A system task, because a token may outlive the task that asked for it. It ends with the last token.
-        self._trio.lowlevel.spawn_system_task(self._pump, waker)
+        self._trio.lowlevel.spawn_system_task(self._pump, waker, self._fd)
 
     def _unwatch(self, waker: _native.Waker) -> None:
         if self.is_current():
@@ -268,8 +286,7 @@ class TrioLoop(Loop):
     def _forget_fd(self) -> None:
         self._trio.lowlevel.notify_closing(self._fd)
 
-    async def _pump(self, waker: _native.Waker) -> None:
-        fd = self._fd
+    async def _pump(self, waker: _native.Waker, fd: int) -> None:
         try:
             while self._waker is waker:
                 try:

@@ -175,8 +175,8 @@ class Session:
         (then `notify("readable", …)`), or after the end of stdout."""
     def send(self, frame: bytes) -> bool:
         """Queue a frame and its newline. True: queued. False: the queue is full, nothing was queued;
-        `notify("writable")` tells when to try again. `ServerClosedInput`: the server has closed its stdin or has ended, or the session
-        is closing. ValueError: a newline inside."""
+        `notify("writable")` tells when to try again. `ServerClosedInput`: the server has closed its stdin or has ended,
+        or the session is closing. ValueError: a newline inside."""
     def notify(self, what: Literal["readable", "writable", "exited", "ended"], waker: Waker, token: int) -> None:
         """Fire the token once, at once if it is so already. exited: `returncode` is known. ended: `report` is complete,
         the tree is gone (or given up), stderr's sink has what there was. "readable" also fires at the end of stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import threading
 import warnings
 from collections import deque
 from time import monotonic
@@ -18,7 +19,8 @@ from ._errors import ServerClosedInput, ServerExited, StartupTimeout, StockadeEr
 from ._report import ExitReport, from_native
 from ._server import Shutdown
 from ._sinks import LOGGER, Stderr, native_sink
-from ._stdout import Frame, Signal, Stdout, open_stdout
+from ._stderr import StderrRing
+from ._stdout import Intake, Signal, Stdout, Taken, open_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,56 +43,20 @@ _DEATH_WINDOW = 0.25
 
 
 @final
-class StderrRing:
-    """The last lines of a server's stderr, as bytes, without newlines. Readable after its end too."""
-
-    __slots__ = ("_session",)
-
-    def __init__(self, session: _native.Session) -> None:
-        self._session = session
-
-    def tail(self, lines: int = 50) -> list[bytes]:
-        """At most so many of the last lines."""
-        return self._session.stderr_tail(lines)
-
-    def text(self) -> str:
-        """All lines that are still known, sanitised."""
-        return self._session.stderr_text()
-
-    @property
-    def lines_seen(self) -> int:
-        return self._session.stderr_lines_seen
-
-    @property
-    def bytes_seen(self) -> int:
-        return self._session.stderr_bytes_seen
-
-    @property
-    def dropped(self) -> int:
-        """Lines that are no longer known."""
-        return self._session.stderr_dropped
-
-    def __repr__(self) -> str:
-        return f"<StderrRing lines_seen={self.lines_seen} dropped={self.dropped}>"
-
-
-@final
 class ServerProcess:
     """A launched server. Made by `launch`; leaving it as a context manager closes it.
 
     It isn't bound to the event loop that launched it, nor to a task.
     """
 
-    def __init__(self, session: _native.Session, name: str, shutdown: Shutdown, launched: float) -> None:
+    def __init__(self, session: _native.Session, name: str, shutdown: Shutdown) -> None:
         self._session = session
         self._name = name
         self._shutdown = shutdown
-        self._launched = launched
         self._owner = os.getpid()
         self._closed = False
         self._report: ExitReport | None = None
-        # Frames (or an error) that were taken for a receiver which was cancelled meanwhile.
-        self._kept: deque[Frame | Exception] = deque()
+        self._intake = Intake(session, self.interrupt)
         self._stdout: Stdout | None = None
         self._stdout_loop: object = None
         # Receivers left waiting on other loops; almost always empty.
@@ -180,54 +146,78 @@ class ServerProcess:
         try:
             frame = await self.next_frame()
         except EOFError:
-            pass
-        else:
-            if isinstance(frame, bytes):
-                return frame
-            assert isinstance(frame, _native.Noise)  # without a timeout there is always a frame
-            return frame.data
+            frame = None
+        if frame is not None:
+            return frame if isinstance(frame, bytes) else frame.data
         raise await self.exited()
 
     async def next_frame(
-        self, timeout: float | None = None, stopped: Callable[[], bool] | None = None
+        self, deadline: float | None = None, stopped: Callable[[], bool] | None = None
     ) -> bytes | _native.Noise | None:
         """As `receive`, but a line that isn't UTF-8 is told apart, and EOFError says that stdout has ended.
 
-        None: nothing within the time, or `stopped` says so (asked first, and after `interrupt`).
+        None: nothing until `deadline` (as `monotonic` has it), or `stopped` says so (asked first, and after
+        `interrupt`).
         """
+        self._refuse_copy()
+        waited = False
         while stopped is None or not stopped():
             if self._closed:
                 raise anyio.ClosedResourceError
-            item = self._kept.popleft() if self._kept else self._session.receive()
-            if item is not None:
-                # Found without waiting: this has to be where a cancellation is seen, and others get their turn.
-                self._received += 1
-                try:
-                    await _breathe(self._received % _TURN == 0)
-                except BaseException:
-                    self._kept.appendleft(item)
-                    raise
-            else:
-                outcome = await self._stdout_here().wait(timeout)
+            taken = self._intake.take()
+            if taken is None:
+                stdout = self._stdout_here()
+                # From another thread it may have been closed, stopped or given a frame since that was looked for; who
+                # did it may not know of this waiting yet.
+                if self._closed or self._intake.kept or (stopped is not None and stopped()):
+                    self._let_go_if_closed(stdout)
+                    continue
+                timeout = None if deadline is None else deadline - monotonic()
+                if timeout is not None and timeout <= 0 and waited:
+                    # However often it was told to look again.
+                    return None
+                outcome = await stdout.wait(timeout)
+                waited = True
+                self._let_go_if_closed(stdout)
                 if outcome is Signal.LOOK_AGAIN:
                     continue
                 if outcome is Signal.EXPIRED:
                     return None
-                assert not isinstance(outcome, Signal)
-                item = outcome
-            if isinstance(item, Exception):
-                raise item
-            if isinstance(item, _native.LargeFrame):
-                return await self._unpack(item)
-            return item
+                taken = outcome
+                if self._others or self._stdout is not stdout:
+                    self.interrupt()
+            else:
+                await self._found(taken)
+            frame = taken[1]
+            if isinstance(frame, Exception):
+                if self._closed:
+                    raise anyio.ClosedResourceError from None
+                raise frame
+            if isinstance(frame, _native.LargeFrame):
+                return await self._unpack(taken, frame)
+            return frame
         return None
 
-    async def _unpack(self, frame: _native.LargeFrame) -> bytes:
+    async def _found(self, taken: Taken) -> None:
+        """For what came without waiting."""
+        stdout = self._stdout
+        if stdout is not None and (stdout.busy or self._others or stdout.thread != threading.get_ident()):
+            # Others wait, and more may have been read from the pipe than this: they won't see it become readable.
+            self.interrupt()
+        # This has to be where a cancellation is seen, and others get their turn.
+        self._received += 1
+        try:
+            await _breathe(self._received % _TURN == 0)
+        except BaseException:
+            self._intake.give_back(taken)
+            raise
+
+    async def _unpack(self, taken: Taken, frame: _native.LargeFrame) -> bytes:
         # A copy of many MiB: off the loop. Cancelled meanwhile, the frame is there for the next receive.
         try:
             return await anyio.to_thread.run_sync(frame.to_bytes)
         except BaseException:
-            self._kept.appendleft(frame)
+            self._intake.give_back(taken)
             raise
 
     async def send(self, frame: bytes) -> None:
@@ -252,6 +242,7 @@ class ServerProcess:
 
     async def queue_frame(self, frame: bytes) -> None:
         """As `send`, but a server that has ended is a `ServerClosedInput` too, at once."""
+        self._refuse_copy()
         self._sent += 1
         await _breathe(self._sent % _TURN == 0)
         if self._closed:
@@ -284,6 +275,7 @@ class ServerProcess:
 
     async def wait(self) -> ExitReport:
         """Wait until the server and its tree have ended."""
+        self._refuse_copy()
         report = await self._ended(None)
         assert report is not None
         return report
@@ -310,6 +302,7 @@ class ServerProcess:
 
     def begin_close(self, shutdown: Shutdown | None = None) -> None:
         """What `close` does, without waiting. From any thread."""
+        self._refuse_copy()
         self._closed = True
         self.end(shutdown)
         self._let_go()
@@ -334,6 +327,10 @@ class ServerProcess:
                 self.end()
         report = await self._ended(None)
         assert report is not None
+        return self.exit_error(report)
+
+    def exit_error(self, report: ExitReport) -> ServerExited:
+        """The error that says how it ended."""
         return ServerExited(f"Server {self._name!r} has ended: {report}.", report=report)
 
     async def _ended(self, timeout: float | None) -> ExitReport | None:
@@ -345,9 +342,11 @@ class ServerProcess:
         return self
 
     async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> None:
-        await self.close()
+        # A forked child that leaves the block, by sys.exit() perhaps, has nothing to end here.
+        if not self.forked:
+            await self.close()
 
     def __del__(self) -> None:
         # Half made, or a copy in a forked child: nothing to end here.
@@ -360,10 +359,24 @@ class ServerProcess:
         else:
             self._let_go()
 
+    # Forks
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a forked child's copy: the server is the parent's."""
+        return self._owner != os.getpid()
+
+    def _refuse_copy(self) -> None:
+        # Before anything else: in a forked child there is no running loop either, which would be the error otherwise.
+        if self._owner != os.getpid():
+            self._session.report()  # raises that
+
     # Loops
 
     def interrupt(self) -> None:
-        """Make whoever waits in `receive` look again."""
+        """Make whoever waits in `receive` look again. From any thread."""
+        if self.forked:
+            return
         for stdout in (*self._others, *((self._stdout,) if self._stdout else ())):
             stdout.interrupt()
 
@@ -372,7 +385,7 @@ class ServerProcess:
         if self._stdout is None or self._stdout_loop is not running:
             if self._stdout is not None:
                 self._leave_loop(self._stdout)
-            self._stdout = open_stdout(self._session, _loops.current(), self._kept.appendleft)
+            self._stdout = open_stdout(self._session, _loops.current(), self._intake)
             self._stdout_loop = running
         return self._stdout
 
@@ -382,6 +395,11 @@ class ServerProcess:
             self._others.append(stdout)
         else:
             stdout.close()
+
+    def _let_go_if_closed(self, stdout: Stdout) -> None:
+        if self._closed:
+            stdout.close()
+            self._let_go()
 
     def _let_go(self) -> None:
         """Stop watching stdout, on every loop."""
@@ -405,7 +423,6 @@ async def start(
     sink = native_sink(stderr, name)
     loop = _loops.current()
     event = loop.event()
-    launched = monotonic()
     waker, token = loop.add(event.set)
     try:
         pending = _native.start(
@@ -431,7 +448,7 @@ async def start(
     finally:
         loop.discard(token)
     assert session is not None  # the token fires when there is an answer
-    return ServerProcess(session, name, shutdown, launched)
+    return ServerProcess(session, name, shutdown)
 
 
 async def _breathe(turn: bool) -> None:
@@ -442,17 +459,19 @@ async def _breathe(turn: bool) -> None:
         await anyio.lowlevel.checkpoint_if_cancelled()
 
 
-_registered = False
+_registered: int | None = None
+"""The process that ends its servers at its exit."""
 
 
 def _at_exit() -> None:
     global _registered
-    if not _registered:
-        _registered = True
-        atexit.register(_end_all, os.getpid())
+    pid = os.getpid()
+    if _registered != pid:
+        # A forked child inherits the registration, not the servers; for its own it registers itself.
+        _registered = pid
+        atexit.register(_end_all, pid)
 
 
 def _end_all(owner: int) -> None:
-    # A forked child inherits the registration, not the servers.
     if os.getpid() == owner:
         _native.end_all(0.8)

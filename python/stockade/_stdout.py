@@ -7,19 +7,26 @@ what a descriptor can't show: that the server has died while a descendant still 
 from __future__ import annotations
 
 import enum
+import os
+import threading
+import weakref
 from abc import ABC, abstractmethod
+from bisect import insort
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._loops import AsyncioLoop, Loop, TrioLoop
+from ._loops import AsyncioLoop, Loop, TrioLoop, for_waiting
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
 Frame = bytes | _native.LargeFrame | _native.Noise
+# Its place in the stream, and a frame or what was raised instead of one.
+Taken = tuple[int, Frame | Exception]
 
 
 class Signal(enum.Enum):
@@ -29,21 +36,65 @@ class Signal(enum.Enum):
     EXPIRED = enum.auto()
 
 
-Outcome = Frame | Signal | Exception
-Keep = Callable[[Frame | Exception], None]
+Outcome = Taken | Signal
+_place = itemgetter(0)
+
+
+class Intake:
+    """Takes frames from the executor. One that was given back is the next one again, whoever else gave back what."""
+
+    def __init__(self, session: _native.Session, wake: Callable[[], object]) -> None:
+        """`wake`, a method that has everybody who waits look again, is held weakly: a loop holds what is held here."""
+        self._session = session
+        self._wake = weakref.WeakMethod(wake)
+        self._kept: list[Taken] = []
+        self._count = 0
+
+    @property
+    def kept(self) -> bool:
+        """Whether there is something that was given back."""
+        return bool(self._kept)
+
+    def take(self) -> Taken | None:
+        """The next frame, or what the executor raises; None: nothing now."""
+        if self._kept:
+            with suppress(IndexError):  # another thread was quicker
+                return self._kept.pop(0)
+        try:
+            frame = self._session.receive()
+        except Exception as error:  # noqa: BLE001 - raised to whoever gets it
+            self._count += 1
+            return self._count, error
+        if frame is None:
+            return None
+        self._count += 1
+        return self._count, frame
+
+    def give_back(self, taken: Taken) -> None:
+        """For the next receiver, in its place."""
+        insort(self._kept, taken, key=_place)
+        wake = self._wake()
+        if wake is not None:
+            wake()
 
 
 class Stdout(ABC):
-    """The readers of one server's stdout on one loop. Methods belong to the loop's thread, except `close`."""
+    """The readers of one server's stdout on one loop.
 
-    def __init__(self, session: _native.Session, loop: Loop, keep: Keep) -> None:
+    Methods belong to the loop's thread, except `interrupt` and `close`.
+    """
+
+    def __init__(self, session: _native.Session, loop: Loop, intake: Intake) -> None:
         self._session = session
         self._loop = loop
-        self._keep = keep
+        self._intake = intake
         self._watch: _native.StdoutWatch | None = None
+        self._fd = -1
         self._token: int | None = None
         self._asked = False
         self._announced = False
+        self.thread = threading.get_ident()
+        """The loop's."""
 
     @abstractmethod
     async def wait(self, timeout: float | None) -> Outcome:
@@ -54,17 +105,23 @@ class Stdout(ABC):
     def busy(self) -> bool:
         """Whether somebody waits here."""
 
-    @abstractmethod
     def interrupt(self) -> None:
-        """Make everybody who waits look again."""
+        """Make everybody who waits look again; from any thread."""
+        self._on_loop(self._interrupt_here)
 
     def close(self) -> None:
         """Stop watching; from any thread, whatever has become of the loop."""
-        if self._loop.is_current() or not self._loop.run_soon(self._close_here):
-            self._close_here()
+        self._on_loop(self._close_here)
+
+    def _on_loop(self, function: Callable[[], object]) -> None:
+        if self._loop.is_current() or not self._loop.run_soon(function):
+            function()
+
+    @abstractmethod
+    def _interrupt_here(self) -> None: ...
 
     def _close_here(self) -> None:
-        self.interrupt()
+        self._interrupt_here()
         token, self._token = self._token, None
         if token is not None:
             self._loop.discard(token)
@@ -74,12 +131,20 @@ class Stdout(ABC):
 
     def _ask(self) -> _native.StdoutWatch | None:
         """The descriptor to watch; and, once, the token for the end that it doesn't show."""
-        if self._watch is None:
-            self._watch = self._session.watch_stdout()
-        if not self._asked and self._watch is not None:
-            self._asked = True
-            waker, self._token = self._loop.add(self._announce)
-            self._session.notify("readable", waker, self._token)
+        with for_waiting():
+            if self._watch is None:
+                self._watch = self._session.watch_stdout()
+                if self._watch is not None:
+                    self._fd = self._watch.fileno()
+            if not self._asked and self._watch is not None:
+                waker, token = self._loop.add(self._announce)
+                try:
+                    self._session.notify("readable", waker, token)
+                except BaseException:
+                    self._loop.discard(token)
+                    raise
+                # Only now: a wait that failed for want of a descriptor asks again the next time.
+                self._token, self._asked = token, True
         return self._watch
 
     def _announce(self) -> None:
@@ -87,13 +152,7 @@ class Stdout(ABC):
         if token is not None:
             self._loop.discard(token)
         self._announced = True
-        self.interrupt()
-
-    def _look(self) -> Frame | Exception | None:
-        try:
-            return self._session.receive()
-        except Exception as error:  # noqa: BLE001 - handed to whoever waits
-            return error
+        self._interrupt_here()
 
     def _silent(self) -> bool:
         """Whether the executor is ending the server, and nothing more will come. To be asked after a look in vain."""
@@ -101,11 +160,12 @@ class Stdout(ABC):
 
 
 class AsyncioStdout(Stdout):
-    def __init__(self, session: _native.Session, loop: AsyncioLoop, keep: Keep) -> None:
-        super().__init__(session, loop, keep)
+    def __init__(self, session: _native.Session, loop: AsyncioLoop, intake: Intake) -> None:
+        super().__init__(session, loop, intake)
         self._asyncio = loop.loop
         self._waiters: deque[asyncio.Future[Outcome]] = deque()
         self._reading = False
+        _on_asyncio.add(self)
 
     @property
     def busy(self) -> bool:
@@ -113,7 +173,7 @@ class AsyncioStdout(Stdout):
 
     async def wait(self, timeout: float | None) -> Outcome:
         if self._silent():
-            return EOFError()
+            return 0, EOFError()
         if not self._reading and not self._read():
             arrived = await self._loop.until(self._session, "readable", timeout)
             return Signal.LOOK_AGAIN if arrived else Signal.EXPIRED
@@ -125,16 +185,18 @@ class AsyncioStdout(Stdout):
         try:
             return await waiter
         except BaseException:
-            if waiter.done() and not waiter.cancelled():
-                self._put_back(waiter.result())
             self._drop(waiter)
+            if waiter.done() and not waiter.cancelled():
+                outcome = waiter.result()
+                if not isinstance(outcome, Signal):
+                    self._intake.give_back(outcome)
             raise
         finally:
             if timer is not None:
                 timer.cancel()
                 self._drop(waiter)
 
-    def interrupt(self) -> None:
+    def _interrupt_here(self) -> None:
         waiters, self._waiters = self._waiters, deque()
         if self._asyncio.is_closed():
             return
@@ -146,18 +208,17 @@ class AsyncioStdout(Stdout):
         super()._close_here()
 
     def _read(self) -> bool:
-        watch = self._ask()
-        if watch is None:
+        if self._ask() is None:
             return False
         # Stays between two receives; it goes when data comes that nobody waits for.
-        self._asyncio.add_reader(watch.fileno(), self._ready)
+        self._asyncio.add_reader(self._fd, self._ready)
         self._reading = True
         return True
 
     def _stop_reading(self) -> None:
-        if self._reading and self._watch is not None and not self._asyncio.is_closed():
-            self._asyncio.remove_reader(self._watch.fileno())
-        self._reading = False
+        reading, self._reading = self._reading, False
+        if reading and not self._asyncio.is_closed():
+            self._asyncio.remove_reader(self._fd)
 
     def _ready(self) -> None:
         waiters = self._waiters
@@ -165,13 +226,13 @@ class AsyncioStdout(Stdout):
             if waiters[0].done():
                 waiters.popleft()
                 continue
-            outcome = self._look()
-            if outcome is None:
+            taken = self._intake.take()
+            if taken is None:
                 return
-            waiters.popleft().set_result(outcome)
-            if isinstance(outcome, Exception):
+            waiters.popleft().set_result(taken)
+            if isinstance(taken[1], Exception):
                 self._stop_reading()
-                self.interrupt()
+                self._interrupt_here()
                 return
             if not waiters:
                 return
@@ -181,14 +242,20 @@ class AsyncioStdout(Stdout):
         with suppress(ValueError):  # served and gone already
             self._waiters.remove(waiter)
 
-    def _put_back(self, outcome: Outcome) -> None:
-        if isinstance(outcome, Signal):
-            return
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(outcome)
-                return
-        self._keep(outcome)
+
+_on_asyncio: weakref.WeakSet[AsyncioStdout] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """In the child: the descriptors are closed, and their numbers must go from the loops' own lists."""
+    for stdout in list(_on_asyncio):
+        with suppress(Exception):
+            stdout._stop_reading()
+    _on_asyncio.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def _settle(waiter: asyncio.Future[Outcome], outcome: Outcome) -> None:
@@ -197,8 +264,8 @@ def _settle(waiter: asyncio.Future[Outcome], outcome: Outcome) -> None:
 
 
 class TrioStdout(Stdout):
-    def __init__(self, session: _native.Session, loop: TrioLoop, keep: Keep) -> None:
-        super().__init__(session, loop, keep)
+    def __init__(self, session: _native.Session, loop: TrioLoop, intake: Intake) -> None:
+        super().__init__(session, loop, intake)
         import trio
 
         self._trio: Any = trio
@@ -216,10 +283,10 @@ class TrioStdout(Stdout):
             return await self._wait()
         return Signal.EXPIRED
 
-    def interrupt(self) -> None:
+    def _interrupt_here(self) -> None:
         # Who waits for the turn gets it one after the other.
         if self._watch is not None and self._loop.is_current():
-            self._trio.lowlevel.notify_closing(self._watch.fileno())
+            self._trio.lowlevel.notify_closing(self._fd)
 
     async def _wait(self) -> Outcome:
         try:
@@ -231,25 +298,25 @@ class TrioStdout(Stdout):
         try:
             watch = self._ask()
             if self._silent():
-                return EOFError()
+                return 0, EOFError()
             if watch is None:
                 await self._loop.until(self._session, "readable", None)
                 return Signal.LOOK_AGAIN
             while True:
                 try:
-                    await self._trio.lowlevel.wait_readable(watch.fileno())
+                    await self._trio.lowlevel.wait_readable(self._fd)
                 except self._trio.ClosedResourceError:
                     return Signal.LOOK_AGAIN
-                outcome = self._look()
-                if outcome is not None:
-                    return outcome
+                taken = self._intake.take()
+                if taken is not None:
+                    return taken
         finally:
             self._turn.release()
 
 
-def open_stdout(session: _native.Session, loop: Loop, keep: Keep) -> Stdout:
-    """Readers on `loop`; `keep` takes a frame whose receiver was cancelled, for the next one."""
+def open_stdout(session: _native.Session, loop: Loop, intake: Intake) -> Stdout:
+    """Readers on `loop`; what came for one that was cancelled meanwhile goes back to `intake`."""
     if isinstance(loop, AsyncioLoop):
-        return AsyncioStdout(session, loop, keep)
+        return AsyncioStdout(session, loop, intake)
     assert isinstance(loop, TrioLoop)
-    return TrioStdout(session, loop, keep)
+    return TrioStdout(session, loop, intake)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, final
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, final
 
 import anyio
 
@@ -94,6 +94,7 @@ class StdioTransport:
         self._max_frame_bytes = max_frame_bytes
         self._on_noise: OnNoise = on_noise
         self._used = False
+        self._closing = False
         self._process: ServerProcess | None = None
         self._reader: MessageReader | None = None
         self._writer: MessageWriter | None = None
@@ -121,11 +122,25 @@ class StdioTransport:
             )
         self._used = True
         require()
-        deadline = None if self._startup_timeout is None else monotonic() + self._startup_timeout
-        # The SDK's import takes its time; the server starts meanwhile.
+        began = monotonic()
+        imported = 0.0
+
+        def meanwhile() -> None:
+            # The SDK's import takes its time, which isn't the server's; the server starts meanwhile.
+            nonlocal imported
+            before = monotonic()
+            sdk()
+            imported = monotonic() - before
+
         process = await start(
-            self._server, self._stderr, self._shutdown, self._max_frame_bytes, self._startup_timeout, sdk
+            self._server, self._stderr, self._shutdown, self._max_frame_bytes, self._startup_timeout, meanwhile
         )
+        if self._closing:
+            # Closed by another task since; nobody but this one could end the server.
+            self._process = process
+            await process.close()
+            raise anyio.ClosedResourceError
+        deadline = None if self._startup_timeout is None else began + imported + self._startup_timeout
         return self.attach(process, deadline)
 
     def attach(self, process: ServerProcess, deadline: float | None = None) -> tuple[MessageReader, MessageWriter]:
@@ -137,24 +152,33 @@ class StdioTransport:
         return self._reader, self._writer
 
     async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> None:
-        reader = self._reader
+        process, reader = self._process, self._reader
+        if process is not None and process.forked:
+            # A forked child that leaves the block, by sys.exit() perhaps: the server is the parent's.
+            return
         failure = None if reader is None else reader.failure
         try:
             await self.aclose()
         finally:
             # Not after the cancellation of the wait, where nothing more is known.
-            if exc is not None:
-                _explain(exc, failure or self._premature())
-        if exc is None and self._on_noise == "raise" and isinstance(failure, UnreadableLine):
+            if exc_val is not None:
+                _explain(exc_val, failure or self._premature())
+        if exc_val is None and self._on_noise == "raise" and isinstance(failure, UnreadableLine):
             raise failure
 
     async def aclose(self) -> None:
-        """End the server and both streams. Idempotent, from any task, in any order."""
+        """End the server and both streams. Idempotent, from any task, in any order, on any loop.
+
+        Before the entry it is as if the transport had been used; during it, the entry ends what it has launched and
+        raises ClosedResourceError.
+        """
+        self._used = self._closing = True
         if self._process is None:
-            self._used = True
             return
+        # Before all else: the server's end must not depend on anything that a loop may refuse.
+        self._process.begin_close()
         if self._reader is not None:
             await self._reader.aclose()
         if self._writer is not None:
@@ -163,10 +187,10 @@ class StdioTransport:
 
     def _premature(self) -> Exception | None:
         """What to say of a server that ended by itself, although nobody has read its end."""
-        report = self.exit
-        if report is None or report.ended_by != "exit":
+        process, report = self._process, self.exit
+        if process is None or report is None or report.ended_by != "exit":
             return None
-        return ServerExited(f"The server has ended: {report}.", report=report)
+        return process.exit_error(report)
 
     def __repr__(self) -> str:
         return f"StdioTransport({self._server!r})"
@@ -187,7 +211,7 @@ class _Stream:
         return self
 
     async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> None:
         await self.aclose()
 
@@ -241,7 +265,7 @@ class MessageReader(_Stream):
             self._closed = True
             self._process.interrupt()
 
-    def __aiter__(self) -> Self:
+    def __aiter__(self) -> MessageReader:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -252,12 +276,10 @@ class MessageReader(_Stream):
 
     async def _next(self) -> SessionMessage | Exception | None:
         """One line; None where it was nothing, or the stream was closed meanwhile."""
-        timeout = None
-        if self._deadline is not None:
-            timeout = self._deadline - monotonic()
-        frame = await self._process.next_frame(timeout, self._is_closed)
+        frame = await self._process.next_frame(self._deadline, self._is_closed)
         if frame is None:
-            if not self._closed:
+            # Unless another task has got the first message meanwhile.
+            if not self._closed and self._deadline is not None:
                 self._expired()
             return None
         if isinstance(frame, bytes):
@@ -287,6 +309,9 @@ class MessageReader(_Stream):
         )
 
     def _noise(self, line: bytes) -> Exception | None:
+        if self._deadline is not None and monotonic() >= self._deadline:
+            # A server that writes nothing but noise never leaves a moment to wait in.
+            self._expired()
         if self._on_noise == "ignore":
             _log.debug("server %r: ignored a line of %d bytes that is no message", self._process.name, len(line))
             return None
@@ -335,12 +360,26 @@ def _explain(error: BaseException, reason: Exception | None) -> None:
     """Say why on every error of a lost connection in `error`: the SDK's own has no room for it."""
     if reason is None:
         return
-    pending = [error]
+    pending, seen = [error], {id(error)}
     while pending:
         one = pending.pop()
-        pending.extend(getattr(one, "exceptions", ()))
+        for inner in _inner(one):
+            if id(inner) not in seen:
+                seen.add(id(inner))
+                pending.append(inner)
         if is_connection_lost(one) or isinstance(one, (anyio.BrokenResourceError, anyio.ClosedResourceError)):
             _note(one, reason)
+
+
+def _inner(error: BaseException) -> list[BaseException]:
+    """The members of a group, known by their shape: Python 3.10 has no class for it. Never fails on a stranger."""
+    try:
+        members: object = getattr(error, "exceptions", None)
+    except Exception:  # noqa: BLE001 - a property of the user's own
+        return []
+    if not isinstance(members, tuple):
+        return []
+    return [one for one in cast("tuple[object, ...]", members) if isinstance(one, BaseException)]
 
 
 def _note(error: BaseException, reason: Exception) -> None:

@@ -122,3 +122,15 @@ async def test_a_cancelled_receive_and_wait_leave_the_server_as_it_was() -> None
             process.kill()
             with pytest.raises(ServerExited):
                 await process.receive()
+
+
+async def test_a_close_in_a_cancelled_scope_waits_for_the_end_of_the_graces() -> None:
+    # fault 47: anyio's cancellation is held off, and bounded by the graces
+    with anyio.fail_after(30):
+        with anyio.CancelScope() as scope:
+            async with await ServerProcess.launch(shell(DEAF), stderr=None, shutdown=QUICK) as process:
+                await process.receive()
+                scope.cancel()
+                await anyio.sleep_forever()
+        assert process.report is not None
+        assert process.report.ended_by == "kill"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.hosts import Host
+from tests.faults.processes import Watched
 
 LAUNCH_AND_CLOSE = """
 async def main():
@@ -195,3 +196,54 @@ def test_run_outlives_a_hangup_under_nohup(tmp_path: Path) -> None:
         process.stdin.flush()
         assert process.stdout.readline() == b"still here\n"
         assert process.wait(60) == 0
+
+
+def test_a_server_that_stops_its_supervisor_outlives_neither_close_nor_the_host() -> None:
+    source = """
+from tests.faults.processes import Watched, parent_of
+
+STOPS = "kill -STOP $PPID; echo stopped; while :; do sleep 1000; done"
+
+async def main():
+    with anyio.fail_after(60):
+        process = await ServerProcess.launch(
+            StdioServer("sh", ["-c", STOPS]), stderr=None, shutdown=Shutdown(0.05, 0.05, 30)
+        )
+        assert await process.receive() == b"stopped"
+        report = await process.close()
+        say(returncode=report.returncode, unkillable=report.unkillable)
+        other = await ServerProcess.launch(StdioServer("sh", ["-c", STOPS]), stderr=None)
+        assert await other.receive() == b"stopped"
+    say(pid=other.pid)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+anyio.run(main)
+"""
+    with Host(source) as host:
+        first = host.heard()
+        assert first["unkillable"] == 0
+        assert first["returncode"] < 0
+        with Watched(host.heard()["pid"]) as server:
+            assert host.ended()[0] == -9
+            assert server.gone(60)
+
+
+def test_a_server_cannot_spoil_the_supervisors_program_for_others() -> None:
+    source = """
+async def main():
+    with anyio.fail_after(60):
+        bad = await ServerProcess.launch(
+            StdioServer("sh", ["-c", "chmod 000 /proc/$PPID/exe 2>/dev/null; echo tried; cat"]), stderr=None
+        )
+        assert await bad.receive() == b"tried"
+        good = await ServerProcess.launch(StdioServer("cat"), stderr=None)
+        await good.send(b"fine")
+        say(answer=(await good.receive()).decode())
+        await bad.close()
+        await good.close()
+
+anyio.run(main)
+"""
+    with Host(source) as host:
+        assert host.heard() == {"answer": "fine"}
+        assert host.ended() == (0, "")

@@ -82,11 +82,20 @@ def started_as(pid):
     for _ in range(100):
         with open("/proc/sys/kernel/ns_last_pid", "w") as file:
             file.write(str(pid - 1))
-        stranger = subprocess.Popen(["sleep", "1000"])
+        stranger = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
         if stranger.pid == pid:
             return stranger
-        stranger.kill(); stranger.wait()
+        end(stranger)
     return None
+
+def end(stranger):
+    stranger.kill()
+    stranger.communicate()
+
+def answers(stranger):
+    # A signal that is on its way arrives before this does.
+    stranger.stdin.write(b"?")
+    return stranger.stdout.read(1) == b"?"
 
 async def main():
     server = StdioServer("sh", ["-c", "sleep 1000 >&- 2>&- & echo $$ $PPID $!; read go; exit 3"])
@@ -105,9 +114,9 @@ async def main():
     process.kill()
     session = process._session
     del process, session
-    say(skip=False, untouched=[stranger.poll() is None for stranger in strangers])
+    say(skip=False, untouched=[answers(stranger) for stranger in strangers])
     for stranger in strangers:
-        stranger.kill(); stranger.wait()
+        end(stranger)
 
 anyio.run(main)
 """

@@ -28,6 +28,7 @@ enum End {
 
 pub(crate) fn main(ignore_hangup: bool) -> ! {
     sys::set_name(c"stockade run");
+    sys::set_undumpable();
     let forwarded = if ignore_hangup { FORWARDED } else { FORWARDED | HANGUP };
     let Some(signals) = sys::signal_fd(forwarded) else { sys::exit(FAILED) };
     // What isn't taken here stays blocked, and so without effect, where it is the hangup.

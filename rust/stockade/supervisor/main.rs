@@ -44,6 +44,7 @@ extern "C" fn main(stack: *const usize) -> ! {
     }
     sys::set_signal_mask(!0);
     sys::set_name(c"stockade");
+    sys::set_undumpable();
     Supervisor::new().run()
 }
 
@@ -62,8 +63,9 @@ struct Supervisor {
     reported_left: u32,
     kill_rounds: u32,
     look_again_ms: u64,
-    /// How often something was told that may be missed.
-    news: u32,
+    /// How often each kind of news that may be missed was told.
+    stops_told: u32,
+    lefts_told: u32,
 }
 
 impl Supervisor {
@@ -80,7 +82,8 @@ impl Supervisor {
             reported_left: 0,
             kill_rounds: 0,
             look_again_ms: FIRST_LOOK_MS,
-            news: 0,
+            stops_told: 0,
+            lefts_told: 0,
         }
     }
 
@@ -178,12 +181,8 @@ impl Supervisor {
             if stopped || status == 0xffff {
                 // Beyond the patient rounds it is this process that stops the others.
                 if of_server && self.kill_rounds <= PATIENT_ROUNDS {
-                    self.tell_news(Event {
-                        kind: STOPPED,
-                        status,
-                        count: u32::from(stopped),
-                        ..Event::default()
-                    });
+                    let event = Event { kind: STOPPED, status, count: u32::from(stopped), ..Event::default() };
+                    tell_news(&mut self.stops_told, &event);
                 }
                 continue;
             }
@@ -227,14 +226,8 @@ impl Supervisor {
             self.look_again_ms = (self.look_again_ms * 2).min(LAST_LOOK_MS);
         } else {
             self.reported_left = left;
-            self.tell_news(Event { kind: LEFT, count: left, ..Event::default() });
-        }
-    }
-
-    fn tell_news(&mut self, event: Event) {
-        if self.news < MAX_NEWS && !self.host_gone {
-            self.news += 1;
-            sys::send(CONTROL, &event);
+            let event = Event { kind: LEFT, count: left, ..Event::default() };
+            tell_news(&mut self.lefts_told, &event);
         }
     }
 
@@ -245,8 +238,18 @@ impl Supervisor {
 
     /// Something that can't fail has failed: take the tree along.
     fn die(&self) -> ! {
+        if self.server != 0 {
+            sys::kill(-self.server, sys::SIGKILL);
+        }
         tree::kill_children(self.own);
         sys::exit(125)
+    }
+}
+
+fn tell_news(told: &mut u32, event: &Event) {
+    if *told < MAX_NEWS {
+        *told += 1;
+        sys::send(CONTROL, event);
     }
 }
 

@@ -67,6 +67,7 @@ const SFD_NONBLOCK: usize = 0o4000;
 const SFD_CLOEXEC: usize = O_CLOEXEC;
 const MSG_DONTWAIT: usize = 0x40;
 const MSG_NOSIGNAL: usize = 0x4000;
+const PR_SET_DUMPABLE: usize = 4;
 const PR_SET_NAME: usize = 15;
 const SIG_SETMASK: usize = 2;
 
@@ -231,6 +232,12 @@ pub(crate) fn signal_fd(mask: u64) -> Option<Fd> {
 pub(crate) fn set_name(name: &core::ffi::CStr) {
     // SAFETY: the pointer is to a NUL-terminated string.
     unsafe { call(number::PRCTL, [PR_SET_NAME, name.as_ptr() as usize, 0, 0, 0, 0]) };
+}
+
+/// Keeps the server's hands off this process's memory and program, which all servers share.
+pub(crate) fn set_undumpable() {
+    // SAFETY: takes numbers only.
+    unsafe { call(number::PRCTL, [PR_SET_DUMPABLE, 0, 0, 0, 0, 0]) };
 }
 
 pub(crate) fn open(path: &core::ffi::CStr) -> Option<Fd> {

@@ -13,6 +13,9 @@ use crate::launch::os_error;
 
 static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/supervisor"));
 
+/// As the kernel has it; not in libc yet.
+const F_SEAL_EXEC: u32 = 0x20;
+
 /// How the program is kept: for `stockade doctor`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kept {
@@ -44,10 +47,10 @@ fn in_memory() -> rustix::io::Result<OwnedFd> {
         other => other?,
     };
     let fd = write_program(fd)?;
-    fcntl_add_seals(
-        &fd,
-        SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE,
-    )?;
+    fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE)?;
+    // Its mode as well, from Linux 6.3 on: a server could make it unfit for the next one.
+    let _ = fcntl_add_seals(&fd, SealFlags::from_bits_retain(F_SEAL_EXEC));
+    fcntl_add_seals(&fd, SealFlags::SEAL)?;
     Ok(fd)
 }
 

@@ -221,6 +221,12 @@ impl Started {
         crate::tree::control::tell(&self.control, request);
     }
 
+    /// Has the supervisor go on where somebody has stopped it. To be called before it is reaped.
+    pub(crate) fn wake_up(&self) {
+        // SAFETY: takes numbers only; the child isn't reaped yet, so the number is its own.
+        unsafe { libc::kill(self.supervisor, libc::SIGCONT) };
+    }
+
     /// The supervisor was killed: the server has died with it.
     #[allow(clippy::unused_self, reason = "there is something to do elsewhere")]
     pub(crate) fn supervisor_lost(&self) {}
@@ -346,6 +352,8 @@ extern "C" fn become_supervisor(argument: *mut c_void) -> c_int {
             }
             libc::close(2);
             libc::chdir(c"/".as_ptr());
+            // A server may stop it: it goes on when its parent dies.
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT, 0, 0, 0);
             // It holds a few descriptors for each level of the tree; the host may have little to spare.
             let mut limit: libc::rlimit = std::mem::zeroed();
             if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {

@@ -305,6 +305,12 @@ fn reap(pid: c_int) {
 }
 
 impl Started {
+    /// Has the helper go on where somebody has stopped it. To be called before it is reaped.
+    pub(crate) fn wake_up(&self) {
+        // SAFETY: takes numbers only; the child isn't reaped yet, so the number is its own.
+        unsafe { libc::kill(self.supervisor, libc::SIGCONT) };
+    }
+
     /// The helper was killed without its last word: nobody else will kill the server.
     pub(crate) fn supervisor_lost(&self) {
         // SAFETY: both take numbers. Only a process that leads a session of its own still is the server, or else a

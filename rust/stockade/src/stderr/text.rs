@@ -20,12 +20,14 @@ pub fn sanitise(line: &[u8]) -> String {
     }
     let mut clean = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
+    // Looked for to the end and not found: there is no use in looking again.
+    let mut endless = false;
     while let Some(char) = chars.next() {
         match char {
-            '\x1B' => skip_escape(&mut chars),
+            '\x1B' => skip_escape(&mut chars, &mut endless),
             // The same introducers as single characters.
             '\u{9B}' => skip_control_sequence(&mut chars),
-            '\u{90}' | '\u{98}' | '\u{9D}'..='\u{9F}' => skip_string(&mut chars),
+            '\u{90}' | '\u{98}' | '\u{9D}'..='\u{9F}' => skip_string(&mut chars, &mut endless),
             '\n' | '\x0B' | '\x0C' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}' => clean.push(' '),
             '\t' => clean.push('\t'),
             char if char.is_control() || is_invisible(char) => {}
@@ -41,13 +43,21 @@ pub fn sanitise(line: &[u8]) -> String {
 pub fn tail<L: AsRef<[u8]>>(lines: &[L], max_lines: usize, max_bytes: usize) -> String {
     let mut kept: Vec<String> = Vec::new();
     let mut room = max_bytes;
+    // What is taken out counts as well: a server can't make this last long with what nobody sees.
+    let mut raw_room = max_bytes.saturating_mul(4);
     for line in lines.iter().rev().take(max_lines) {
-        let clean = sanitise(line.as_ref());
+        let line = line.as_ref();
+        let line = &line[line.len().saturating_sub(raw_room)..];
+        raw_room -= line.len();
+        let clean = sanitise(line);
         let separator = usize::from(!kept.is_empty());
         if clean.len() + separator > room {
             if kept.is_empty() {
                 kept.push(end_of(&clean, room));
             }
+            break;
+        }
+        if raw_room == 0 && clean.is_empty() {
             break;
         }
         room -= clean.len() + separator;
@@ -79,7 +89,7 @@ fn end_of(text: &str, max_bytes: usize) -> String {
 }
 
 /// After ESC.
-fn skip_escape(chars: &mut Peekable<Chars<'_>>) {
+fn skip_escape(chars: &mut Peekable<Chars<'_>>, endless: &mut bool) {
     match chars.peek() {
         Some('[') => {
             chars.next();
@@ -87,7 +97,7 @@ fn skip_escape(chars: &mut Peekable<Chars<'_>>) {
         }
         Some(']' | 'P' | 'X' | '^' | '_') => {
             chars.next();
-            skip_string(chars);
+            skip_string(chars, endless);
         }
         Some(' '..='/') => {
             while chars.next_if(|char| (' '..='/').contains(char)).is_some() {}
@@ -109,7 +119,10 @@ fn skip_control_sequence(chars: &mut Peekable<Chars<'_>>) {
 
 /// After OSC, DCS and their like: a text up to BEL or ST. Without that end only the introducer goes, so that a server
 /// can't hide the rest of its line.
-fn skip_string(chars: &mut Peekable<Chars<'_>>) {
+fn skip_string(chars: &mut Peekable<Chars<'_>>, endless: &mut bool) {
+    if *endless {
+        return;
+    }
     let mut ahead = chars.clone();
     while let Some(char) = ahead.next() {
         let ends = match char {
@@ -122,6 +135,7 @@ fn skip_string(chars: &mut Peekable<Chars<'_>>) {
             return;
         }
     }
+    *endless = true;
 }
 
 /// Characters that reorder the text around them, or that nobody sees. The joiners stay: scripts and emoji need them.

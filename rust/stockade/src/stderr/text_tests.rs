@@ -117,3 +117,16 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     }
     Ok(())
 }
+
+#[test]
+fn introducers_without_an_end_cost_no_more_than_their_number() {
+    // Quadratic work over these would take minutes.
+    let line = b"\x1B]x".repeat(500_000);
+    assert_eq!(sanitise(&line), "x".repeat(500_000));
+}
+
+#[test]
+fn lines_of_nothing_visible_use_up_the_room_of_a_tail() {
+    let lines = vec![b"\x1B[0m".repeat(10_000); 50];
+    assert_eq!(tail(&lines, 50, 1000).trim(), "");
+}

@@ -345,7 +345,7 @@ impl Lifecycle {
             Phase::Terminating => self.kill(now, actions),
             Phase::Emptying => {
                 // The kernel hasn't done it. The owner goes on; nobody waits for it any longer.
-                self.unkillable = self.left.max(u32::from(self.exit.is_none()));
+                self.unkillable = self.left.max(1);
                 self.tree_is_gone(now, actions);
             }
             Phase::Draining if !self.stderr_ended => {

@@ -186,6 +186,8 @@ struct Served {
 
 impl Served {
     fn tell(&self, kind: u32, flag: u32) {
+        // A server can stop what is above it.
+        self.started.wake_up();
         tell(
             &self.started.control,
             Request {

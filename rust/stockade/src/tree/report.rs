@@ -44,9 +44,7 @@ pub(crate) fn cause(life: &Lifecycle, out_of_memory: bool) -> String {
     let mut text = match life.exit.map(|exit| returncode(exit.status)) {
         Some(code) if code >= 0 => format!("exited with {code}"),
         Some(signal) => format!("killed by {}", signal_name(-signal)),
-        None if life.owner_killed => {
-            "killed, since its supervisor was killed; what it had started may still run".to_owned()
-        }
+        None if life.owner_killed => "killed with its supervisor".to_owned(),
         None => "still there: the kernel has not ended it".to_owned(),
     };
     let killed = life.exit.is_some_and(|exit| exit.status & 0x7f == 9);
@@ -64,6 +62,9 @@ pub(crate) fn cause(life: &Lifecycle, out_of_memory: bool) -> String {
     }
     if life.stopped && life.exit.is_none_or(|exit| exit.status & 0x7f == 9) {
         text.push_str("; it had been stopped (SIGSTOP)");
+    }
+    if life.owner_killed {
+        text.push_str("; its supervisor was killed, so what it had started may still run");
     }
     if life.unkillable > 0 {
         let count = life.unkillable;

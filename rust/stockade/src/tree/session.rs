@@ -562,13 +562,11 @@ impl Core {
     }
 
     pub(crate) fn finish(&self) {
-        let (stderr_tail, stderr_dropped) = {
+        let (lines, stderr_dropped) = {
             let ring = lock(&self.stderr);
-            (
-                text::tail(&ring.tail(TAIL_LINES), TAIL_LINES, TAIL_BYTES),
-                ring.dropped(),
-            )
+            (ring.tail(TAIL_LINES), ring.dropped())
         };
+        let stderr_tail = text::tail(&lines, TAIL_LINES, TAIL_BYTES);
         let mut state = lock(&self.state);
         let life = &state.life;
         let out_of_memory = life
