@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar, cast
 
@@ -45,6 +45,9 @@ _CLIENT_ONLY = frozenset({
 })  # fmt: skip
 
 _SAFETY = "Remove the key if the server does without it, or describe the server on the command line or in Python."
+_LOCALLY = "Only servers that are started locally can be used."
+# Many times what any client writes; whatever a path leads to (/dev/zero) has an end here.
+_LARGEST = 4 * 1024 * 1024
 
 
 class Entry(NamedTuple):
@@ -73,16 +76,20 @@ def load(path: str | os.PathLike[str], name: str) -> Entry:
     """The server of that name in an mcp.json file; a `ConfigError` names file, server and key."""
     file = Path(path)
     document = _read(file)
+    _once(document, {keys[0] for keys in _SECTIONS}, str(file))
     found = [
-        ("".join(f"[{key!r}]" for key in keys), section[name])
+        section
         for keys in _SECTIONS
         if isinstance(section := _section(document, keys, file), Mapping) and name in section
     ]
     if not found:
         _not_there(document, file, name)
     if len(found) > 1:
-        raise ConfigError(f"{file}: there are several servers named {name!r}, in different sections.")
-    return read_entry(found[0][1], name=name, file=file)
+        raise ConfigError(
+            f"{file}: there are several servers named {name!r}, in different sections.", remedy="Rename one."
+        )
+    _once(found[0], {name}, str(file))
+    return read_entry(found[0][name], name=name, file=file)
 
 
 def read_entry(entry: object, *, name: str | None = None, file: Path | None = None) -> Entry:
@@ -91,23 +98,30 @@ def read_entry(entry: object, *, name: str | None = None, file: Path | None = No
         [*([str(file)] if file else []), f"server {name!r}" if name is not None else "the server's entry"]
     )
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"{where}: expected an object with a command, not {_kind(entry)}.")
+        raise ConfigError(
+            f"{where}: expected an object with a command, not {_kind(entry)}.",
+            remedy='An entry looks like {"command": "npx", "args": ["-y", "some-server"]}.',
+        )
+    _once(cast("object", entry), None, where)
     given = _flattened(cast("Mapping[object, object]", entry))
     _check_keys(given, where)
     workspace = _workspace(file)
 
     def text(value: object, key: str) -> str:
         if not isinstance(value, str):
-            raise ConfigError(f"{where}: {key} must be text, not {_kind(value)}.")
+            raise ConfigError(f"{where}: {key} must be text, not {_kind(value)}.", remedy=_text_remedy(key, value))
         return expand(value, where=f"{where}: {key}", workspace=workspace)
 
     if given.get("command") is None:
-        raise ConfigError(f"{where}: it has no command.", remedy="Only servers that are started locally can be used.")
+        raise ConfigError(f"{where}: it has no command.", remedy=_LOCALLY)
     args = given.get("args")
     if args is None:
         args = []
     if isinstance(args, (str, bytes)) or not isinstance(args, Sequence):
-        raise ConfigError(f"{where}: args must be a list of texts, not {_kind(args)}.")
+        raise ConfigError(
+            f"{where}: args must be a list of texts, not {_kind(args)}.",
+            remedy='Write each argument as an item of its own: ["-y", "some-server"].',
+        )
     cwd = given.get("cwd")
     written = cast("Sequence[object]", args)
     expanded = tuple(text(arg, f"args[{index}]") for index, arg in enumerate(written))
@@ -126,7 +140,10 @@ def _environment(env: object, where: str, text: Callable[[object, str], str]) ->
     if env is None:
         return {}
     if not isinstance(env, Mapping):
-        raise ConfigError(f"{where}: env must be an object of names and texts, not {_kind(env)}.")
+        raise ConfigError(
+            f"{where}: env must be an object of names and texts, not {_kind(env)}.", remedy='Write {"NAME": "value"}.'
+        )
+    _once(cast("object", env), None, f"{where}: env")
     checked: dict[str, str] = {}
     for name, value in cast("Mapping[object, object]", env).items():
         if not isinstance(name, str):
@@ -156,17 +173,32 @@ def _check_keys(given: Mapping[str, object], where: str) -> None:
         kind = given[key]
         if kind is not None and not (isinstance(kind, str) and kind.lower() in _LOCAL):
             said = f" ({kind!r})" if isinstance(kind, str) else ""
-            raise ConfigError(f"{where}: its {key}{said} says that it isn't a stdio server.")
+            raise ConfigError(f"{where}: its {key}{said} says that it isn't a stdio server.", remedy=_LOCALLY)
     for key, value in given.items():
         if key in _STARTED or key in _TRANSPORT or _says_nothing(value):
             continue
         if key in _REMOTE:
-            raise ConfigError(f"{where}: its {key} says that it isn't a stdio server.")
+            raise ConfigError(f"{where}: its {key} says that it isn't a stdio server.", remedy=_LOCALLY)
         if key == "encoding" and value in ("utf-8", "utf8"):
             continue
+        if (key,) in _SECTIONS and isinstance(value, Mapping):
+            raise ConfigError(
+                f"{where}: this is a whole file, with servers under {key!r}.",
+                remedy=f"Give one server's entry: document[{key!r}][NAME].",
+            )
         plain = key.lower().replace("_", "").replace("-", "")
         if plain not in _CLIENT_ONLY and not key.startswith(("_", "$", "//", "x-")):
             raise ConfigError(f"{where}: the key {key!r} isn't understood, and it may matter.", remedy=_SAFETY)
+
+
+def _text_remedy(key: str, value: object) -> str:
+    if key == "command" and isinstance(value, Sequence):
+        return "command is the program alone; its arguments are a list of their own, args."
+    if value is None:
+        return "Leave it out, or write an empty text."
+    if isinstance(value, (bool, int, float)):
+        return "Put it in quotes."
+    return ""
 
 
 def _says_nothing(value: object) -> bool:
@@ -187,27 +219,61 @@ def _read(file: Path) -> Mapping[str, Any]:
     from ._jsonc import plain
 
     try:
-        data = file.read_bytes()
-    except OSError as error:
-        why = error.strerror or type(error).__name__
-        raise ConfigError(f"{file}: can't be read ({why}).", code="config-unreadable") from error
+        with file.open("rb") as stream:
+            data = stream.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        remedy = "Correct the path, or the file's permissions."
+        raise ConfigError(f"{file}: can't be read ({why}).", code="config-unreadable", remedy=remedy) from error
+    if len(data) > _LARGEST:
+        raise ConfigError(
+            f"{file}: has more than {_LARGEST} bytes.",
+            code="config-unreadable",
+            remedy="Give the file in which a client keeps its servers.",
+        )
     try:
         # PowerShell's ">" writes UTF-16 with a mark.
         text = data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeError:
-        raise ConfigError(f"{file}: isn't UTF-8 text.", code="config-unreadable") from None
+        raise ConfigError(f"{file}: isn't UTF-8 text.", code="config-unreadable", remedy="Save it as UTF-8.") from None
     try:
-        document: object = json.loads(plain(text))
+        document: object = json.loads(plain(text), object_pairs_hook=_object)
     except json.JSONDecodeError as error:
         raise ConfigError(
             f"{file}: isn't JSON: {error.msg} at line {error.lineno}, column {error.colno}.",
             code="config-unreadable",
+            remedy="Correct it there; comments and trailing commas are allowed.",
         ) from None
     except (RecursionError, ValueError):
         raise ConfigError(f"{file}: isn't usable JSON: nested too deep, or a number too long.") from None
     if not isinstance(document, Mapping):
         raise ConfigError(f'{file}: expected an object with "mcpServers" or "servers", not {_kind(document)}.')
     return cast("Mapping[str, Any]", document)
+
+
+class _Repeating(dict[str, Any]):
+    """An object in which keys stand more than once."""
+
+    repeated: frozenset[str]
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(members)
+    if len(made) == len(members):
+        return made
+    from collections import Counter
+
+    repeating = _Repeating(made)
+    counts = Counter(key for key, _ in members)
+    repeating.repeated = frozenset(key for key, count in counts.items() if count > 1)
+    return repeating
+
+
+def _once(value: object, keys: Collection[str] | None, where: str) -> None:
+    """Refuse an object with one of these keys (None: any) twice: which of the two was meant isn't guessed."""
+    repeated = value.repeated if isinstance(value, _Repeating) else frozenset[str]()
+    for key in sorted(repeated if keys is None else repeated.intersection(keys)):
+        raise ConfigError(f"{where}: the key {key[:80]!r} stands there twice.", remedy="Remove one of them.")
 
 
 def _section(document: Mapping[str, Any], keys: tuple[str, ...], file: Path) -> Mapping[str, Any] | None:
@@ -226,7 +292,11 @@ def _section(document: Mapping[str, Any], keys: tuple[str, ...], file: Path) -> 
 def _not_there(document: Mapping[str, Any], file: Path, name: str) -> NoReturn:
     sections = [section for keys in _SECTIONS if (section := _section(document, keys, file)) is not None]
     if not sections:
-        raise ConfigError(f'{file}: has no "mcpServers" or "servers".', code="config-no-servers")
+        raise ConfigError(
+            f'{file}: has no "mcpServers" or "servers".',
+            code="config-no-servers",
+            remedy="Give the file in which a client keeps its servers.",
+        )
     names = sorted({name for section in sections for name in section})
     listed = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
     raise ConfigError(

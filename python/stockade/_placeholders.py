@@ -11,6 +11,8 @@ from ._errors import ConfigError
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)(\}?)")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?:(:-)(.*))?", re.DOTALL)
 _ENV_ANY_NAME = re.compile(r"env:([^=:]+)")
+# What may be quoted of a placeholder that is unknown. The rest may be a default, or a password with "${" in it.
+_NAME = re.compile(r"(?:(?:env|input|config|command|workspaceFolder):)?[A-Za-z_][A-Za-z0-9_]{0,39}")
 
 # Editors' own words; to them `${file}` is never a variable of the environment.
 _EDITOR_WORDS = frozenset({
@@ -32,9 +34,12 @@ def expand(text: str, *, where: str, workspace: str | None = None) -> str:
 def _meaning(found: re.Match[str], where: str, workspace: str | None) -> str:
     inner, closed = found[1], found[2]
     if not closed:
-        raise ConfigError(f"{where} has a ${{ without its own }}; one placeholder can't stand inside another.")
+        raise ConfigError(
+            f"{where} has a ${{ without its own }}; one placeholder can't stand inside another.",
+            remedy="Add the }, or put the text with ${ into a variable and write ${env:NAME}.",
+        )
     if inner == "userHome":
-        return str(Path.home())
+        return _home(where)
     if inner in ("pathSeparator", "/"):
         return os.sep
     if inner in ("workspaceFolder", "workspaceFolderBasename") and workspace is not None:
@@ -68,5 +73,17 @@ def _meaning(found: re.Match[str], where: str, workspace: str | None) -> str:
     return value
 
 
+def _home(where: str) -> str:
+    try:
+        return str(Path.home())
+    except RuntimeError:  # neither HOME nor an entry in the system's list of users
+        raise ConfigError(
+            f"{where} has '${{userHome}}', and this user has no home folder.",
+            remedy="Set HOME, or write the path itself.",
+        ) from None
+
+
 def _quoted(inner: str) -> str:
-    return repr("${" + inner[:40] + ("…" if len(inner) > 40 else "") + "}")
+    name = _NAME.match(inner)
+    shown = name[0] if name else ""
+    return repr("${" + shown + ("" if shown == inner else "…") + "}")

@@ -18,5 +18,8 @@ def resolve(server: StdioServer) -> ResolvedCommand:
     Raises:
         CommandNotFoundError: there is no such command; `tried` lists where it was looked for.
         LaunchError: there is one, but it can't be started.
+        ConfigError: this is no StdioServer.
     """
-    return server._native.resolve()
+    from ._server import checked_server
+
+    return checked_server(server, "resolve")._native.resolve()

@@ -19,6 +19,8 @@ Mode = Literal["safe", "all", "none"]
 Inherit = Mode | Sequence[str]
 
 _MODES: tuple[Mode, ...] = ("safe", "all", "none")
+# Longer than any wait, and short enough for every clock.
+_LONGEST = 1e9
 
 
 @final
@@ -75,7 +77,10 @@ class StdioServer:
             self._native = _native.Server(self._command, self._args, self._cwd, list(self._env.items()), mode, extra)
         except UnicodeError:
             # The error itself would quote the text, which may be a secret.
-            raise ConfigError("The command, an argument or a variable isn't valid text (a lone surrogate).") from None
+            raise ConfigError(
+                "The command, an argument or a variable isn't valid text (a lone surrogate).",
+                remedy="Programs are given UTF-8; rename the file, or take the character out.",
+            ) from None
 
     @property
     def command(self) -> str:
@@ -126,9 +131,14 @@ class StdioServer:
         try:
             command, args, env, cwd, encoding = given.command, given.args, given.env, given.cwd, given.encoding
         except AttributeError:
-            raise ConfigError(f"Expected an mcp.StdioServerParameters, not {_kind(given)}.") from None
+            raise ConfigError(
+                f"Expected an mcp.StdioServerParameters, not {_kind(given)}.",
+                remedy="From a command: StdioServer(command, args). From an mcp.json: StdioServer.from_config(entry).",
+            ) from None
         if str(encoding).lower().replace("_", "-") not in ("utf-8", "utf8"):
-            raise ConfigError(f"The encoding {encoding!r} can't be used: MCP messages are UTF-8.")
+            raise ConfigError(
+                "The encoding of the parameters can't be used: MCP messages are UTF-8.", remedy="Leave encoding out."
+            )
         return cls(command, args, cwd=cwd, env=env, inherit=inherit, name=name)
 
     @classmethod
@@ -290,6 +300,41 @@ def _rebuild(
     return StdioServer(command, args, cwd=cwd, env=env, inherit=inherit, name=name)
 
 
+def checked_server(given: object, taker: str) -> StdioServer:
+    """The server that `taker` was given; callers without a type checker pass anything."""
+    if isinstance(given, StdioServer):
+        return given
+    if isinstance(given, str):
+        remedy = "Write StdioServer(command, [argument, …])."
+    elif isinstance(given, Mapping):
+        remedy = "StdioServer.from_config makes one from an entry of an mcp.json."
+    else:
+        remedy = "StdioServer.from_sdk makes one from the SDK's StdioServerParameters."
+    raise ConfigError(f"{taker} takes a StdioServer, not {_kind(given)}.", remedy=remedy)
+
+
+def checked_shutdown(given: object) -> Shutdown:
+    """What was given as `shutdown=`; None is the default."""
+    if given is None:
+        return Shutdown()
+    if isinstance(given, Shutdown):
+        return given
+    remedy = "Write Shutdown(close_grace=…, terminate_grace=…)."
+    raise ConfigError(f"shutdown must be a Shutdown, not {_kind(given)}.", remedy=remedy)
+
+
+def checked_timeout(given: object, what: str) -> float | None:
+    """Seconds, more than 0; None is no limit."""
+    if given is None:
+        return None
+    remedy = "Give seconds, such as 30, or None for no limit."
+    if isinstance(given, bool) or not isinstance(given, (int, float)):
+        raise ConfigError(f"{what} must be a number of seconds or None, not {_kind(given)}.", remedy=remedy)
+    if not 0 < given <= _LONGEST:
+        raise ConfigError(f"{what} must be more than 0 seconds (and at most {_LONGEST:.0e}), or None.", remedy=remedy)
+    return float(given)
+
+
 def _kind(value: object) -> str:
     """What a wrong value is, in words; never the value itself."""
     return "nothing" if value is None else f"a value of type {type(value).__name__}"
@@ -299,13 +344,27 @@ def _text(value: object, what: str) -> str:
     if isinstance(value, os.PathLike):
         value = cast("os.PathLike[Any]", value).__fspath__()
     if not isinstance(value, str):
-        raise ConfigError(f"{what} must be text, not {_kind(value)}.")
+        if what == "command" and isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+            remedy = (
+                "The program comes first, its arguments are a list of their own: StdioServer(command, [argument, …])."
+            )
+        else:
+            remedy = _TEXT_REMEDY.get(type(value), "")
+        raise ConfigError(f"{what} must be text, not {_kind(value)}.", remedy=remedy)
     return str(value)
+
+
+_TEXT_REMEDY: dict[type, str] = {
+    int: "Put the number in quotes.",
+    float: "Put the number in quotes.",
+    bytes: "Decode it, for example with os.fsdecode.",
+}
 
 
 def _items(value: object, what: str) -> Iterable[object]:
     if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Sequence):
-        raise ConfigError(f"{what} must be a list of texts, not {_kind(value)}.")
+        remedy = "Write each argument as an item of its own." if what == "args" else ""
+        raise ConfigError(f"{what} must be a list of texts, not {_kind(value)}.", remedy=remedy)
     return cast("Sequence[object]", value)
 
 
@@ -313,13 +372,18 @@ def _environment(env: object) -> dict[str, str]:
     if env is None:
         return {}
     if not isinstance(env, Mapping):
-        raise ConfigError(f"env must be a mapping of names to texts, not {_kind(env)}.")
+        raise ConfigError(
+            f"env must be a mapping of names to texts, not {_kind(env)}.", remedy='Write env={"NAME": "value"}.'
+        )
     checked: dict[str, str] = {}
     for name, value in cast("Mapping[object, object]", env).items():
         if not isinstance(name, str):
             raise ConfigError(f"A name in env must be text, not {_kind(name)}.")
         if not isinstance(value, str):
-            raise ConfigError(f"env[{name!r}] must be text, not {_kind(value)}.")
+            remedy = "Leave the variable out, or give an empty text." if value is None else ""
+            raise ConfigError(
+                f"env[{name!r}] must be text, not {_kind(value)}.", remedy=remedy or _TEXT_REMEDY.get(type(value), "")
+            )
         checked[str(name)] = str(value)
     return checked
 
@@ -329,11 +393,19 @@ def _inheritance(inherit: object) -> Mode | tuple[str, ...]:
         for mode in _MODES:
             if inherit == mode:
                 return mode
+        # Not quoted: it may be a variable's value, put here by mistake.
         raise ConfigError(
-            f'inherit must be "safe", "all", "none" or a list of names, not {inherit!r}.',
-            remedy=f"For a single variable write inherit=[{inherit!r}].",
+            'inherit must be "safe", "all", "none" or a list of names, not another text.',
+            remedy='For a single variable write inherit=["NAME"].',
         )
-    return tuple(_text(name, f"inherit[{index}]") for index, name in enumerate(_items(inherit, "inherit")))
+    names = tuple(_text(name, f"inherit[{index}]") for index, name in enumerate(_items(inherit, "inherit")))
+    for name in names:
+        if name.lower() in _MODES:
+            raise ConfigError(
+                f'In a list, inherit has names of variables; "{name.lower()}" isn\'t one.',
+                remedy=f'Write inherit="{name.lower()}" without a list; names are added to the safe ones anyway.',
+            )
+    return names
 
 
 def _display_name(name: object) -> str | None:
@@ -355,4 +427,6 @@ def _seconds(value: object, what: str) -> float:
         seconds = math.inf
     if not (0 <= seconds < math.inf):
         raise ConfigError(f"Shutdown: {what} must be a finite number of seconds, 0 or more.")
+    if seconds > _LONGEST:
+        raise ConfigError(f"Shutdown: {what} must be at most {_LONGEST:.0e} seconds.")
     return seconds

@@ -11,6 +11,8 @@ from ._errors import ConfigError
 _SCHEME = "stdio://"
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
+# What may be quoted: a misspelt key. Anything else may be the rest of a value with an unescaped &.
+_WORD = re.compile(r"[A-Za-z]{1,12}")
 
 
 class Parts(TypedDict):
@@ -38,10 +40,10 @@ def parse(uri: object) -> Parts:
     args: list[str] = []
     folders: list[str] = []
     env: dict[str, str] = {}
-    for part in query.split("&"):
+    for number, part in enumerate(query.split("&"), start=1):
         if not part:
             continue
-        raw_key, _, raw_value = part.partition("=")
+        raw_key, equals, raw_value = part.partition("=")
         key = _decode(raw_key, "a key")
         word = key.lower()
         if word == "command":
@@ -53,9 +55,10 @@ def parse(uri: object) -> Parts:
         elif word == "env":
             _set(env, _decode(raw_value, "env"))
         else:
+            named = f" ({key!r})" if equals and _WORD.fullmatch(key) else ""
             raise ConfigError(
-                f"The stdio:// endpoint has an unknown key {key[:40]!r}.",
-                remedy="The keys are command, arg, cwd and env.",
+                f"Part number {number} of the stdio:// endpoint's query has no known key{named}.",
+                remedy="The keys are command, arg, cwd and env; & in a value is written %26.",
             )
 
     command = next((text for text in commands if text.strip()), host)

@@ -49,7 +49,7 @@ async def natively(at: int, operation: Operation) -> tuple[bool, Any]:
     task: asyncio.Task[Any]
 
     async def run() -> Any:
-        return await Stepped(operation(), at, lambda: task.cancel())
+        return await Stepped(operation(), at, lambda: task.cancel())  # noqa: PLW0108 - there is no task yet
 
     task = asyncio.get_running_loop().create_task(run())
     await asyncio.wait([task])
@@ -165,11 +165,11 @@ async def test_send_without_room(cancelled: Cancelled) -> None:
                     async with anyio.create_task_group() as tasks:
                         # Begins when the operation waits: so it can get through.
                         tasks.start_soon(open_gate)
-                        await process.send(b"x" * 300_000)  # noqa: B023
+                        await process.send(b"x" * 300_000)
 
                 async def open_gate() -> None:
                     if at > 0:  # noqa: B023
-                        os.kill(process.pid, signal.SIGUSR1)  # noqa: B023
+                        os.kill(process.pid, signal.SIGUSR1)
 
                 was_cancelled, _ = await cancelled(at, operation)
                 os.kill(process.pid, signal.SIGUSR1)
@@ -260,5 +260,5 @@ async def test_the_transport_from_its_entry_to_its_exit(cancelled: Cancelled, se
             with pytest.raises(anyio.ClosedResourceError):
                 await transport._reader.receive()  # type: ignore[union-attr]
 
-    # The launch, the frame, the end of the pause and of the server.
-    assert await sweep(cancelled, operation, check) >= 3
+    # The launch, and a frame or the pause; what is there already needs no waiting.
+    assert await sweep(cancelled, operation, check) >= 2

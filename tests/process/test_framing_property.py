@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import anyio
 import anyio.lowlevel
 import pytest
@@ -42,7 +44,7 @@ def chunked(draw: st.DrawFn) -> list[bytes]:
     stream = draw(streams)
     cuts = draw(st.lists(st.integers(0, len(stream)), max_size=6))
     edges = [0, *sorted(cuts), len(stream)]
-    return [stream[start:end] for start, end in zip(edges, edges[1:], strict=False) if start < end]
+    return [stream[start:end] for start, end in pairwise(edges) if start < end]
 
 
 def frames(stream: bytes) -> list[bytes]:
@@ -74,7 +76,7 @@ async def arrived(chunks: list[bytes]) -> list[bytes]:
                 tasks.start_soon(receive)
                 read = 0
                 for chunk in chunks:
-                    await process.send(chunk.hex().encode() or b" ")
+                    await process.send(chunk.hex().encode())
                     read += len(chunk)
                     while process.bytes_received < read:
                         await anyio.lowlevel.checkpoint()

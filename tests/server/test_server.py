@@ -246,5 +246,5 @@ def test_no_value_stands_in_an_error(wrong: dict[str, Any]) -> None:
 
 
 def test_a_single_name_as_text_says_how_to_write_it() -> None:
-    with pytest.raises(ConfigError, match=r"inherit=\['HTTPS_PROXY'\]"):
+    with pytest.raises(ConfigError, match=r'inherit=\["NAME"\]'):
         StdioServer("cat", inherit="HTTPS_PROXY")

@@ -215,3 +215,35 @@ def test_a_coroutine_function_is_no_sink() -> None:
 
     with pytest.raises(ConfigError, match="coroutine"):
         anyio.run(ended, sink)
+
+
+async def test_what_a_sink_was_too_slow_for_is_counted() -> None:
+    entered, release = threading.Event(), threading.Event()
+    got: list[bytes] = []
+
+    def sink(line: bytes) -> None:
+        got.append(line)
+        entered.set()
+        release.wait(60)
+
+    # More than the ring holds, once the sink hangs with what it was given first.
+    flood = script(
+        "import sys\nsys.stderr.write('first\\n'); sys.stderr.flush(); sys.stdin.readline()\n"
+        "for n in range(60000): sys.stderr.write('x' * 100 + '\\n')\n"
+        "sys.stderr.flush(); print('written', flush=True); sys.stdin.read()"
+    )
+    try:
+        async with await ServerProcess.launch(flood, stderr=sink) as process:
+            with anyio.fail_after(60):
+                await anyio.to_thread.run_sync(entered.wait)
+                assert process.stderr.sink_lost == 0
+                await process.send(b"go")
+                assert await process.receive() == b"written"
+                while process.stderr.lines_seen < 60001:
+                    await anyio.lowlevel.checkpoint()
+                release.set()
+                await process.close()
+    finally:
+        release.set()
+    assert process.stderr.sink_lost > 0
+    assert len(got) + process.stderr.sink_lost == process.stderr.lines_seen == 60001

@@ -15,6 +15,7 @@ from typing_extensions import assert_type
 
 import stockade
 from stockade import (
+    LOGGER,
     CommandNotFoundError,
     ConfigError,
     ExitReport,
@@ -30,6 +31,7 @@ from stockade import (
     StdioTransport,
     StockadeError,
     TransportUsedError,
+    UnreadableLine,
     resolve,
     stdio_client,
 )
@@ -59,6 +61,7 @@ StdioTransport(server, stderr=sys.stderr)
 StdioTransport(server, stderr=2)
 StdioTransport(server, stderr="inherit")
 StdioTransport(server, stderr=None)
+StdioTransport(server, stderr=LOGGER)
 StdioTransport(server, stderr=2.0)  # pyright: ignore[reportArgumentType]
 StdioTransport(server, on_noise="raise", startup_timeout=None, max_frame_bytes=1 << 20)
 StdioTransport(server, on_noise="log")  # pyright: ignore[reportArgumentType]
@@ -90,6 +93,7 @@ async def process() -> None:
         assert_type(running.returncode, int | None)
         assert_type(running.stderr.tail(lines=3), list[bytes])
         assert_type(running.stderr.text(), str)
+        assert_type(running.stderr.sink_lost, int)
         assert_type(running.stderr.lines_seen + running.stderr.bytes_seen + running.stderr.dropped, int)
         running.kill()
         assert_type(await running.close(Shutdown()), ExitReport)
@@ -115,5 +119,7 @@ def roots(
     return a, b, c, d, e, f.report
 
 
-def more_roots(a: ServerClosedInput, b: FrameTooLong) -> tuple[BrokenPipeError, StockadeError]:
-    return a, b
+def more_roots(
+    a: ServerClosedInput, b: FrameTooLong, c: UnreadableLine
+) -> tuple[BrokenPipeError, StockadeError, ValueError]:
+    return a, b, c

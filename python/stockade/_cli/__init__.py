@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .output import complain
+from .output import Unwritable, complain, flush
 from .parser import UsageError, parse
 
 if TYPE_CHECKING:
@@ -21,12 +22,17 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; the exit status."""
+    _replace_closed()
     try:
         status = _main(sys.argv[1:] if arguments is None else list(arguments))
-        sys.stdout.flush()
+        flush()
     except BrokenPipeError:
-        # Whoever read our output has gone (`stockade tools … | head -1`); the interpreter's own flush must not fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has gone (`stockade tools … | head -1`).
+        _give_up_stdout()
+        return FAILED
+    except Unwritable as error:
+        _give_up_stdout()
+        complain(f"The result can't be written: {error}.")
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -44,7 +50,7 @@ def _main(arguments: list[str]) -> int:
     except UsageError as error:
         complain(str(error))
         return error.status
-    except (BrokenPipeError, KeyboardInterrupt):
+    except (BrokenPipeError, Unwritable, KeyboardInterrupt):
         raise
     except Exception as error:
         if os.environ.get("STOCKADE_TRACEBACK"):
@@ -56,6 +62,29 @@ def _main(arguments: list[str]) -> int:
 def _execute(options: Options) -> int:
     command: Any = import_module(f"{__name__}.{options.command}")
     return command.execute(options)
+
+
+class _Nowhere(io.TextIOBase):
+    """Takes the place of an output that the caller has closed (`>&-`)."""
+
+    def write(self, text: str, /) -> int:
+        return len(text)
+
+
+def _replace_closed() -> None:
+    # No /dev/null: it would take the number of the closed descriptor, which `run` hands on as it is.
+    given: Any = sys
+    for name in ("stdout", "stderr"):
+        if getattr(given, name) is None:
+            setattr(given, name, _Nowhere())
+
+
+def _give_up_stdout() -> None:
+    """The interpreter's own flush, when it ends, must not fail."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        sys.stdout = _Nowhere()
 
 
 def _place(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from stockade._errors import StockadeError
 from stockade._resolve import resolve
 from stockade._server import StdioServer
 
-from .output import coloured, dump, table
+from .output import coloured, dump, say, table
 
 if TYPE_CHECKING:
     from .parser import Options
@@ -33,34 +33,34 @@ class _Finding(NamedTuple):
 
 def execute(options: Options) -> int:
     """Report it. Nothing is started."""
-    executor = [_Finding(item.name, item.available, item.detail, item.remedy) for item in _native.probe()]
+    core = [_Finding(item.name, item.available, item.detail, item.remedy) for item in _native.probe()]
     surroundings = [_python(), _sdk(), *(_runner(name, remedy) for name, remedy in _RUNNERS)]
     if options.json:
         dump({
             "stockade": _native.__version__,
             "platform": platform.platform(),
-            "executor": [item._asdict() for item in executor],
+            "core": [item._asdict() for item in core],
             "surroundings": [item._asdict() for item in surroundings],
         })  # fmt: skip
         return 0
-    print(coloured(f"stockade {_native.__version__}", "bold") + f" on {platform.platform()}")
-    _section("executor", executor)
+    say(coloured(f"stockade {_native.__version__}", "bold") + f" on {platform.platform()}")
+    _section("stockade's core", core)
     _section("surroundings", surroundings)
-    missing = [item for item in (*executor, *surroundings) if not item.available and item.remedy]
+    missing = [item for item in (*core, *surroundings) if not item.available and item.remedy]
     if missing:
-        print()
-        print(coloured("missing", "bold"))
+        say()
+        say(coloured("missing", "bold"))
         table([(item.name, item.remedy) for item in missing], indent="  ")
     return 0
 
 
 def _section(title: str, findings: list[_Finding]) -> None:
-    print()
-    print(coloured(title, "bold"))
+    say()
+    say(coloured(title, "bold"))
     width = max((len(item.name) for item in findings), default=0)
     for item in findings:
         mark = coloured("yes", "green") if item.available else coloured("no ", "yellow")
-        print(f"  {item.name.ljust(width)}  {mark}  {item.detail}".rstrip())
+        say(f"  {item.name.ljust(width)}  {mark}  {item.detail}".rstrip())
 
 
 def _python() -> _Finding:
@@ -69,7 +69,7 @@ def _python() -> _Finding:
 
 
 def _sdk() -> _Finding:
-    install = "tools, call and StdioTransport need it: pip install 'stockade[mcp]'."
+    install = "tools, call and StdioTransport need it: pip install 'mcp>=1.24,<3'."
     try:
         version = metadata.version("mcp")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""On a terminal: that a slow server is still starting, with its last stderr line."""
+"""On a terminal: what a slow server is doing, with its last stderr line."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import shutil
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, final
 
-from .output import clean, is_terminal
+from .output import is_terminal, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +21,8 @@ _ERASE = "\r\x1b[K"
 
 
 @final
-class Starting:
-    """Shows one line that rewrites itself, from a moment after the start until `stop`. Silent off a terminal.
+class Notice:
+    """Shows one line that rewrites itself, from a moment after a phase began to its end. Silent off a terminal.
 
     A thread writes it: the event loop may be busy importing the SDK meanwhile.
     """
@@ -29,11 +30,17 @@ class Starting:
     def __init__(self, label: str) -> None:
         self.tail: Callable[[int], list[bytes]] | None = None
         """Gives the last stderr lines, once there is a server; thread-safe."""
-        self._label = label
+        self._label = one_line(label, 60)
+        self._phase = "is starting"
+        self._began = time.monotonic()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def __enter__(self) -> Starting:
+    def phase(self, words: str) -> None:
+        """What it is doing from now on."""
+        self._phase, self._began = words, time.monotonic()
+
+    def __enter__(self) -> Notice:
         if is_terminal(sys.stderr):
             self._thread = threading.Thread(target=self._show, name="stockade-notice", daemon=True)
             self._thread.start()
@@ -52,21 +59,23 @@ class Starting:
             self._thread = None
 
     def _show(self) -> None:
-        began = time.monotonic()
         shown = False
-        wait = _AFTER
-        while not self._stopped.wait(wait):
-            wait = _EVERY
-            sys.stderr.write(_ERASE + self._line(time.monotonic() - began))
-            sys.stderr.flush()
-            shown = True
+        while not self._stopped.wait(_EVERY):
+            phase, seconds = self._phase, time.monotonic() - self._began
+            if shown or seconds >= _AFTER:
+                self._write(_ERASE + (self._line(phase, seconds) if seconds >= _AFTER else ""))
+                shown = True
         if shown:
-            sys.stderr.write(_ERASE)
+            self._write(_ERASE)
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):  # the terminal has gone
+            sys.stderr.write(text)
             sys.stderr.flush()
 
-    def _line(self, seconds: float) -> str:
+    def _line(self, phase: str, seconds: float) -> str:
         tail = self.tail(1) if self.tail is not None else []
-        last = clean(tail[-1].decode("utf-8", "replace")).replace("\t", " ").strip() if tail else ""
-        text = f"{self._label} is starting, {seconds:.0f} s" + (f": {last}" if last else "")
+        last = one_line(tail[-1][:1000].decode("utf-8", "replace")) if tail else ""
+        text = f"{self._label} {phase}, {seconds:.0f} s" + (f": {last}" if last else "")
         width = max(shutil.get_terminal_size().columns - 1, 10)
         return text if len(text) <= width else text[: width - 1] + "…"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from typing import TYPE_CHECKING
 
 from stockade._errors import CommandNotFoundError, StockadeError
 from stockade._resolve import resolve
 
-from .output import clean, coloured, dump, explain, table
+from .output import coloured, dump, explain, one_line, remark, say, table
 from .servers import described
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def execute(options: Options) -> int:
         explain(error, json=options.json)
         if isinstance(error, CommandNotFoundError):
             for path, reason in error.tried:
-                print(clean(f"  {path}: {reason}"), file=sys.stderr)
+                remark("  " + one_line(f"{path}: {reason}"))
         return 1
     argv, masked = _argv(found, subject)
     if options.json:
@@ -51,7 +50,7 @@ def execute(options: Options) -> int:
         rows.append(("env", " ".join(sorted(subject.server.env))))
     table(rows)
     if found.tried:
-        print(coloured("looked for", "bold"))
+        say(coloured("looked for", "bold"))
         table([(place.path, place.reason) for place in found.tried], indent="  ")
     return 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from stockade import _native
@@ -24,8 +25,9 @@ def execute(options: Options) -> int:
     try:
         # The client has composed this environment for the server already.
         server, _ = described(options, inherit="all")
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         return _native.run(server._native)
     except CommandNotFoundError as error:
         complain(str(error))

@@ -6,7 +6,7 @@ mod keeper;
 mod plan;
 mod records;
 
-use crate::tree::protocol;
+use crate::owner::protocol;
 
 #[test]
 fn the_host_reads_events_as_the_helper_writes_them() {
@@ -18,7 +18,7 @@ fn the_host_reads_events_as_the_helper_writes_them() {
         user_us: 1 << 40,
         system_us: 77,
     };
-    let read = crate::tree::control::decode(&records::event_bytes(&event));
+    let read = crate::owner::control::decode(&records::event_bytes(&event));
     assert_eq!(
         (read.kind, read.status, read.count),
         (event.kind, event.status, event.count)

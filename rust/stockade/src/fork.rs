@@ -194,3 +194,23 @@ impl Drop for HostFd {
         });
     }
 }
+
+/// A pipe: reading end, writing end.
+pub(crate) fn pipe() -> io::Result<(HostFd, HostFd)> {
+    HostFd::make_pair(make_pipe)
+}
+
+#[cfg(target_os = "linux")]
+fn make_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+}
+
+/// Without pipe2, an exec of another thread of the host may fall between the two calls; our own launches can't.
+#[cfg(not(target_os = "linux"))]
+fn make_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = rustix::pipe::pipe()?;
+    for fd in [&reader, &writer] {
+        io::fcntl_setfd(fd, io::FdFlags::CLOEXEC)?;
+    }
+    Ok((reader, writer))
+}

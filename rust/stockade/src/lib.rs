@@ -41,6 +41,10 @@ mod helper_macos;
 #[cfg(unix)]
 mod launch;
 #[cfg(unix)]
+mod os_error;
+#[cfg(unix)]
+mod owner;
+#[cfg(unix)]
 mod probe;
 #[cfg(target_os = "linux")]
 mod run;
@@ -61,13 +65,13 @@ pub use error::{Error, ErrorKind, Stage};
 #[cfg(unix)]
 pub use fork::prepare_for_forks;
 #[cfg(unix)]
-pub use launch::background::Pending;
-#[cfg(unix)]
 pub use probe::{Feature, probe};
 #[cfg(unix)]
 pub use run::run;
 #[cfg(unix)]
 pub use runtime::{end_all, live_sessions};
+#[cfg(unix)]
+pub use tree::background::Pending;
 #[cfg(unix)]
 pub use tree::{
     lifecycle::{EndedBy, Shutdown},

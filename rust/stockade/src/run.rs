@@ -4,10 +4,11 @@ use std::ffi::c_int;
 use std::os::fd::AsRawFd;
 
 use crate::command::Server;
-use crate::launch::{Plan, Started, Stdio, os_error, start};
+use crate::launch::{Plan, Started, Stdio, start};
+use crate::os_error::os_error;
+use crate::owner::protocol::CONTROL;
 use crate::runtime::runtime;
 use crate::signals::AllBlocked;
-use crate::tree::protocol::CONTROL;
 use crate::tree::session::find_command;
 use crate::{Error, fork};
 

@@ -10,10 +10,11 @@ use rustix::process::Signal;
 
 use crate::Error;
 use crate::command::Server;
-use crate::launch::{Plan, Started, Stdio, os_error, start};
+use crate::launch::{Plan, Started, Stdio, start};
+use crate::os_error::os_error;
+use crate::owner::control::{Heard, hear, tell};
+use crate::owner::protocol::{EMPTY, EXITED, KILL, Request, SIGNAL, TERMINATE};
 use crate::runtime::runtime;
-use crate::tree::control::{Heard, hear, tell};
-use crate::tree::protocol::{EMPTY, EXITED, KILL, Request, SIGNAL, TERMINATE};
 use crate::tree::report::returncode;
 use crate::tree::session::find_command;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::launch::Ground;
-use crate::launch::background::Launchers;
+use crate::tree::background::Launchers;
 use crate::tree::lifecycle::{Shutdown, after};
 use crate::tree::reactor::Reactor;
 
@@ -62,11 +62,11 @@ pub fn live_sessions() -> usize {
 /// more afterwards. For a process that is about to exit.
 pub fn end_all(limit: Duration) -> usize {
     let Some(runtime) = existing() else { return 0 };
-    let third = limit / 4;
+    let quarter = limit / 4;
     let shutdown = Shutdown {
-        close_grace: third,
-        terminate_grace: third,
-        kill_wait: third,
+        close_grace: quarter,
+        terminate_grace: quarter,
+        kill_wait: quarter,
         ..Shutdown::default()
     };
     let deadline = after(Instant::now(), limit);

@@ -29,7 +29,7 @@ struct State {
 impl Waker {
     /// Makes the descriptor.
     pub fn new() -> Result<Waker, Error> {
-        let fds = make_fds().map_err(|errno| crate::launch::os_error("eventfd", errno))?;
+        let fds = make_fds().map_err(|errno| crate::os_error::os_error("eventfd", errno))?;
         Ok(Waker {
             state: Mutex::new(State {
                 fds: Some(fds),
@@ -115,7 +115,7 @@ pub(crate) fn make_fds() -> rustix::io::Result<(HostFd, Option<HostFd>)> {
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn make_fds() -> rustix::io::Result<(HostFd, Option<HostFd>)> {
-    let (reader, writer) = crate::launch::pipes::pair()?;
+    let (reader, writer) = crate::fork::pipe()?;
     rustix::io::ioctl_fionbio(&reader, true)?;
     rustix::io::ioctl_fionbio(&writer, true)?;
     Ok((reader, Some(writer)))

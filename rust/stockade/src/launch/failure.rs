@@ -2,7 +2,8 @@
 
 use rustix::io::Errno;
 
-use crate::launch::{FILES_SETTING, NOT_PROGRAMS, Plan};
+use crate::launch::{NOT_PROGRAMS, Plan};
+use crate::os_error::{code_of, os_error, plain};
 use crate::{Error, ErrorKind, Stage};
 
 /// Where a start failed.
@@ -77,49 +78,4 @@ pub(crate) fn start_error(at: At, operation: &'static str, errno: Errno, plan: &
             "",
         ),
     }
-}
-
-/// A launch error of the operating system's.
-pub(crate) fn os_error(operation: &'static str, errno: Errno) -> Error {
-    let reason = std::io::Error::from_raw_os_error(errno.raw_os_error());
-    let remedy = match errno {
-        Errno::MFILE => "Raise the limit of open files (ulimit -n), or close what isn't needed.",
-        Errno::NFILE => &format!("The whole system is out of descriptors: raise {FILES_SETTING}."),
-        Errno::NOMEM => "The system is out of memory: end something else first.",
-        Errno::AGAIN => {
-            "The limit of processes is reached: raise it (ulimit -u) or end something else first."
-        }
-        _ => "",
-    };
-    Error::new(
-        ErrorKind::Launch,
-        code_of(errno),
-        Stage::Launch,
-        format!(
-            "The server could not be started: {operation} failed: {}.",
-            plain(&reason)
-        ),
-    )
-    .remedy(remedy)
-    .operation(operation)
-    .native_code(errno.raw_os_error())
-}
-
-fn code_of(errno: Errno) -> &'static str {
-    match errno {
-        Errno::MFILE | Errno::NFILE => "too-many-files",
-        Errno::NOMEM => "out-of-memory",
-        Errno::AGAIN => "too-many-processes",
-        _ => "launch-failed",
-    }
-}
-
-/// "No such file or directory (os error 2)" without its end, in lower case.
-pub(crate) fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_lowercase().chain(letters).collect()
-    })
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::Error;
 use crate::fork::HostFd;
-use crate::launch::os_error;
+use crate::os_error::os_error;
 
 static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/supervisor"));
 

@@ -14,17 +14,15 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::Error;
 use crate::fork::HostFd;
-use crate::launch::failure::{At, os_error, start_error};
+use crate::launch::failure::{At, start_error};
 use crate::launch::image::{self, Kept};
 use crate::launch::{Plan, Started, Stdio};
+use crate::os_error::os_error;
+use crate::owner::protocol;
 use crate::signals::AllBlocked;
-use crate::tree::protocol;
 
 /// What execve(2) says of a file that is no program for this machine.
 pub(crate) const NOT_PROGRAMS: &[Errno] = &[Errno::NOEXEC];
-
-/// What limits the descriptors of the whole system.
-pub(crate) const FILES_SETTING: &str = "fs.file-max";
 
 /// What every launch needs, made once.
 pub(crate) struct Ground {
@@ -114,7 +112,7 @@ impl Shared<'_> {
     }
 }
 
-/// Starts the server. `control_pair` is not inherited by anybody; what the host keeps is in the result.
+/// Starts the server under a supervisor of its own.
 pub(crate) fn start(
     plan: &Plan,
     stdio: &Stdio<'_>,
@@ -218,7 +216,7 @@ pub(crate) fn start(
 impl Started {
     /// Says something to the supervisor. Failures show as the end of its socket.
     pub(crate) fn tell(&self, request: protocol::Request) {
-        crate::tree::control::tell(&self.control, request);
+        crate::owner::control::tell(&self.control, request);
     }
 
     /// Has the supervisor go on where somebody has stopped it. To be called before it is reaped.
@@ -227,7 +225,7 @@ impl Started {
         unsafe { libc::kill(self.supervisor, libc::SIGCONT) };
     }
 
-    /// The supervisor was killed: the server has died with it.
+    /// The supervisor was killed, and the server with it; what else was below it can't be told from other processes.
     #[allow(clippy::unused_self, reason = "there is something to do elsewhere")]
     pub(crate) fn supervisor_lost(&self) {}
 }

@@ -16,11 +16,12 @@ use rustix::net::{
 };
 
 use crate::fork::HostFd;
-use crate::launch::failure::{At, os_error, start_error};
+use crate::launch::failure::{At, start_error};
 use crate::launch::program::Program;
 use crate::launch::{Plan, Started, Stdio};
-use crate::tree::control::decode;
-use crate::tree::protocol::{CONTROL, Event};
+use crate::os_error::os_error;
+use crate::owner::control::decode;
+use crate::owner::protocol::{CONTROL, Event};
 use crate::{Error, ErrorKind, Stage, lock};
 
 #[path = "../../helper-macos/plan.rs"]
@@ -35,9 +36,6 @@ pub(crate) const NOT_PROGRAMS: &[Errno] = &[
     Errno::from_raw_os_error(libc::ESHLIBVERS),
     Errno::from_raw_os_error(libc::EBADMACHO),
 ];
-
-/// What limits the descriptors of the whole system.
-pub(crate) const FILES_SETTING: &str = "kern.maxfiles";
 
 /// The helper's descriptors: what becomes the server's 0, 1, 2. Its own 0 is the socket.
 const HELPER_STDIO: [c_int; 3] = [3, 4, 5];

@@ -3,7 +3,6 @@
 //! The host's memory is never copied: the child shares it until it executes (as `vfork` does), so the cost doesn't grow
 //! with the host, and makes system calls only.
 
-pub(crate) mod background;
 pub(crate) mod block;
 pub(crate) mod failure;
 #[cfg(target_os = "macos")]
@@ -21,18 +20,18 @@ mod program;
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 
-pub(crate) use failure::{os_error, plain};
 #[cfg(target_os = "linux")]
 pub(crate) use image::Kept;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{FILES_SETTING, Ground, NOT_PROGRAMS, start};
+pub(crate) use linux::{Ground, NOT_PROGRAMS, start};
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{FILES_SETTING, Ground, NOT_PROGRAMS, start};
+pub(crate) use macos::{Ground, NOT_PROGRAMS, start};
 
 use crate::Error;
 use crate::command::{Environment, ResolvedCommand};
 use crate::fork::HostFd;
 use crate::launch::block::Block;
+use crate::os_error::os_error;
 
 /// Everything that a child needs, made before it exists.
 pub(crate) struct Plan {

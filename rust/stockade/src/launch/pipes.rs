@@ -3,11 +3,9 @@
 //! Pipes, not socket pairs: a server may open `/dev/stdin` or `/dev/stderr`, which fails on a socket. A pipe is also
 //! faster for a message there and back (7 against 10–12 µs); for bulk a socket pair would be (`benches/pipes.rs`).
 
-use std::os::fd::OwnedFd;
-
 use rustix::io;
 
-use crate::fork::HostFd;
+use crate::fork::{HostFd, pipe};
 
 /// Enough for a burst while the reader isn't running. Not more: an unprivileged user's pipes share 64 MiB, and whoever
 /// is over that gets pipes of one page.
@@ -31,9 +29,9 @@ pub(crate) struct ServerEnds {
 
 impl Pipes {
     pub(crate) fn new() -> io::Result<Pipes> {
-        let (server_stdin, stdin) = pair()?;
-        let (stdout, server_stdout) = pair()?;
-        let (stderr, server_stderr) = pair()?;
+        let (server_stdin, stdin) = pipe()?;
+        let (stdout, server_stdout) = pipe()?;
+        let (stderr, server_stderr) = pipe()?;
         for fd in [&stdin, &stdout, &stderr] {
             // The flag belongs to this end alone: the server's ends stay blocking.
             io::ioctl_fionbio(fd, true)?;
@@ -55,24 +53,4 @@ impl Pipes {
             server,
         })
     }
-}
-
-/// A pipe: reading end, writing end.
-pub(crate) fn pair() -> io::Result<(HostFd, HostFd)> {
-    HostFd::make_pair(make)
-}
-
-#[cfg(target_os = "linux")]
-fn make() -> io::Result<(OwnedFd, OwnedFd)> {
-    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-}
-
-/// Without pipe2, an exec of another thread of the host may fall between the two calls; our own launches can't.
-#[cfg(not(target_os = "linux"))]
-fn make() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (reader, writer) = rustix::pipe::pipe()?;
-    for fd in [&reader, &writer] {
-        io::fcntl_setfd(fd, io::FdFlags::CLOEXEC)?;
-    }
-    Ok((reader, writer))
 }

@@ -20,7 +20,7 @@ use rustix::io::Errno;
 
 use crate::Error;
 use crate::fork::HostFd;
-use crate::launch::os_error;
+use crate::os_error::os_error;
 
 mod embedded {
     include!(concat!(env!("OUT_DIR"), "/helper.rs"));

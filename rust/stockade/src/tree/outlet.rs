@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn outlet() -> (HostFd, Outlet) {
-        let (reader, writer) = crate::launch::pipes::pair().expect("a pipe");
+        let (reader, writer) = crate::fork::pipe().expect("a pipe");
         rustix::io::ioctl_fionbio(&writer, true).expect("a flag");
         (reader, Outlet::new(writer))
     }

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -11,20 +11,18 @@ use crate::command::{Environment, OsFileSystem, ResolvedCommand, Server, resolve
 use crate::fork::{self, HostFd};
 use crate::frames::{Frame, FrameReader};
 use crate::launch::pipes::Pipes;
-use crate::launch::{Plan, Started, Stdio, os_error, start};
-use crate::runtime::{existing, runtime};
-use crate::stderr::{Ring, text};
+use crate::launch::{Plan, Stdio, start};
+use crate::os_error::os_error;
+use crate::runtime::runtime;
+use crate::stderr::Ring;
 use crate::tree::lifecycle::{Fault, Input, Lifecycle, Shutdown, after};
 use crate::tree::outlet::{Outlet, Sent};
 use crate::tree::report::{self, Report};
+use crate::tree::shared::{Core, State, Stdout};
 use crate::tree::sink::{Runner, Sink};
-use crate::tree::watchers::{Moment, Watchers, wake_all};
+use crate::tree::watchers::{Moment, Watchers};
 use crate::wake::{Wake, Waker};
 use crate::{Error, ErrorKind, Stage, lock};
-
-/// The end of stderr that goes into a report.
-const TAIL_LINES: usize = 50;
-const TAIL_BYTES: usize = 16 * 1024;
 
 /// Reads of up to a MiB each in one call of [`Session::receive`].
 const RECEIVE_READS: usize = 3;
@@ -59,50 +57,6 @@ pub enum Received {
     Nothing,
     /// stdout has come to its end, and everything was read.
     End,
-}
-
-/// What the session shares with the thread that serves it.
-pub(crate) struct Core {
-    pub(crate) id: u64,
-    generation: u32,
-    pid: i32,
-    /// For the serving thread, which takes it: it closes the descriptor when the tree is gone, whoever holds the session.
-    pub(crate) started: Mutex<Option<Started>>,
-    command: ResolvedCommand,
-    start_time: Instant,
-    shutdown: Shutdown,
-    pub(crate) outlet: Mutex<Outlet>,
-    stdout: Mutex<Stdout>,
-    pub(crate) stderr: Mutex<Ring>,
-    /// Used by the serving thread alone.
-    pub(crate) stderr_fd: Mutex<Option<HostFd>>,
-    pub(crate) sink: Runner,
-    state: Mutex<State>,
-    changed: Condvar,
-    /// The end was asked for; known at once, before the serving thread has heard of it.
-    closing: AtomicBool,
-    #[cfg(feature = "faults")]
-    pub(crate) panic_next: AtomicBool,
-}
-
-struct Stdout {
-    /// None once its end was read. Kept open by whoever watches it.
-    fd: Option<Arc<HostFd>>,
-    frames: FrameReader,
-    /// Nothing more will come than what is in the pipe, whoever else may hold it.
-    over: bool,
-    /// Nobody wants what comes.
-    dropped: bool,
-    too_long: bool,
-}
-
-pub(crate) struct State {
-    pub(crate) life: Lifecycle,
-    watchers: Watchers,
-    /// When its own process ended.
-    exit_time: Option<Instant>,
-    pub(crate) out_of_memory_before: Option<u64>,
-    report: Option<Report>,
 }
 
 /// One launched server and its process tree. Dropping it ends the server in the background.
@@ -401,7 +355,7 @@ pub fn find_command(server: &Server, environment: &Environment) -> Result<Resolv
             Stage::Resolve,
             format!(
                 "This process's own working directory can't be used: {}.",
-                crate::launch::plain(&error)
+                crate::os_error::plain(&error)
             ),
         )
         .remedy("Change to a directory that exists.")
@@ -419,185 +373,6 @@ fn frame_too_long(limit: usize) -> Error {
         format!("The server wrote a message of more than {limit} bytes; it was ended."),
     )
     .remedy("Raise max_frame_bytes if such messages are expected.")
-}
-
-impl Stdout {
-    fn read(&mut self) -> Result<usize, Errno> {
-        let Stdout { fd, frames, .. } = self;
-        let Some(fd) = fd.as_deref() else {
-            return frames.fill(|_| Ok(0));
-        };
-        loop {
-            match frames.fill(|room| rustix::io::read(fd, room)) {
-                Err(Errno::INTR) => {}
-                other => return other,
-            }
-        }
-    }
-}
-
-impl Core {
-    fn state(&self) -> Result<MutexGuard<'_, State>, Error> {
-        fork::check(self.generation)?;
-        Ok(lock(&self.state))
-    }
-
-    fn stdout(&self) -> Result<MutexGuard<'_, Stdout>, Error> {
-        fork::check(self.generation)?;
-        Ok(lock(&self.stdout))
-    }
-
-    /// Tells the serving thread.
-    pub(crate) fn post(self: &Arc<Self>, input: Input) {
-        if fork::check(self.generation).is_ok()
-            && let Some(runtime) = existing()
-        {
-            runtime.reactor.post(self.id, input);
-        }
-    }
-
-    /// A thread of its sink begins or ends.
-    pub(crate) fn sinking(self: &Arc<Self>, begins: bool) {
-        if let Some(runtime) = existing().filter(|_| fork::check(self.generation).is_ok()) {
-            runtime.reactor.sinking(self, begins);
-        }
-    }
-
-    fn flush_soon(&self) {
-        if let Some(runtime) = existing() {
-            runtime.reactor.flush(self.id);
-        }
-    }
-
-    pub(crate) fn request_close(self: &Arc<Self>, shutdown: Shutdown) {
-        if fork::check(self.generation).is_ok() {
-            self.closing.store(true, Ordering::Release);
-            self.post(Input::Close(shutdown));
-            if self.ended() {
-                // It had ended by itself, and nobody serves it any more.
-                self.start_dropping_stdout();
-                self.end_stdout();
-            }
-        }
-    }
-
-    pub(crate) fn wake(&self, moment: Moment) {
-        wake_all(lock(&self.state).watchers.take(moment));
-    }
-
-    pub(crate) fn with_state<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
-        work(&mut lock(&self.state))
-    }
-
-    pub(crate) fn ended(&self) -> bool {
-        lock(&self.state).report.is_some()
-    }
-
-    pub(crate) fn wait_ended(&self, limit: Option<Duration>) {
-        if fork::check(self.generation).is_err() {
-            return;
-        }
-        let deadline = limit.map(|limit| after(Instant::now(), limit));
-        let mut state = lock(&self.state);
-        while state.report.is_none() {
-            let left = match deadline {
-                None => Duration::from_secs(3600),
-                Some(deadline) => deadline.saturating_duration_since(Instant::now()),
-            };
-            if left.is_zero() {
-                return;
-            }
-            state = self
-                .changed
-                .wait_timeout(state, left)
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-                .0;
-        }
-    }
-
-    pub(crate) fn stdout_fd(&self) -> Option<Arc<HostFd>> {
-        lock(&self.stdout).fd.clone()
-    }
-
-    /// From now on what comes from stdout is dropped; gives the descriptor to read it from.
-    pub(crate) fn start_dropping_stdout(&self) -> Option<Arc<HostFd>> {
-        let mut stdout = lock(&self.stdout);
-        stdout.dropped = true;
-        stdout.frames = FrameReader::new(0);
-        stdout.fd.clone()
-    }
-
-    /// Reads and drops. True: that was the end.
-    pub(crate) fn drop_stdout(&self, buffer: &mut [u8]) -> bool {
-        let mut stdout = lock(&self.stdout);
-        let Some(fd) = stdout.fd.clone() else {
-            return true;
-        };
-        for _ in 0..16 {
-            match rustix::io::read(&*fd, &mut *buffer) {
-                Ok(0) => {}
-                Ok(_) | Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => return false,
-                Err(_) => {}
-            }
-            stdout.fd = None;
-            return true;
-        }
-        false
-    }
-
-    /// No more will be written to stdout than what is in the pipe. Gives its descriptor where it is being dropped.
-    pub(crate) fn end_stdout(&self) -> Option<Arc<HostFd>> {
-        let mut stdout = lock(&self.stdout);
-        stdout.over = true;
-        if stdout.dropped {
-            stdout.fd.take()
-        } else {
-            None
-        }
-    }
-
-    pub(crate) fn note_exit(&self) {
-        lock(&self.state).exit_time = Some(Instant::now());
-    }
-
-    pub(crate) fn finish(&self) {
-        let (lines, stderr_dropped) = {
-            let ring = lock(&self.stderr);
-            (ring.tail(TAIL_LINES), ring.dropped())
-        };
-        let stderr_tail = text::tail(&lines, TAIL_LINES, TAIL_BYTES);
-        let mut state = lock(&self.state);
-        let life = &state.life;
-        let out_of_memory = life
-            .exit
-            .is_some_and(|exit| exit.status & 0x7f == libc::SIGKILL)
-            && state
-                .out_of_memory_before
-                .is_some_and(|before| report::out_of_memory_kills() > Some(before));
-        state.report = Some(Report {
-            returncode: life.exit.map(|exit| report::returncode(exit.status)),
-            ended_by: life.ended_by,
-            cause: report::cause(life, out_of_memory),
-            descendants_killed: life.descendants_killed,
-            unkillable: life.unkillable,
-            stderr_tail,
-            stderr_dropped,
-            duration: state
-                .exit_time
-                .unwrap_or_else(Instant::now)
-                .duration_since(self.start_time),
-            user_time: life.exit.map(|exit| exit.user).unwrap_or_default(),
-            system_time: life.exit.map(|exit| exit.system).unwrap_or_default(),
-        });
-        let mut wishes = state.watchers.take(Moment::Ended);
-        for moment in [Moment::Exited, Moment::Writable, Moment::Readable] {
-            wishes.extend(state.watchers.take(moment));
-        }
-        drop(state);
-        self.changed.notify_all();
-        wake_all(wishes);
-    }
 }
 
 /// Keeps a server's stdout open while an event loop watches its descriptor.

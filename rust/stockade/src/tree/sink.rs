@@ -13,10 +13,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
 
-use crate::launch::{os_error, plain};
+use crate::os_error::{os_error, plain};
 use crate::signals::spawn_open_thread;
 use crate::tree::lifecycle::Input;
-use crate::tree::session::Core;
+use crate::tree::shared::Core;
 use crate::{Error, ErrorKind, Stage, lock};
 
 /// Where stderr goes besides the ring.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use crate::command::Server;
-use crate::launch::os_error;
+use crate::os_error::os_error;
 use crate::runtime::runtime;
 use crate::signals::spawn_thread;
 use crate::tree::session::{Options, Session};

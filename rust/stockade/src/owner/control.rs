@@ -4,8 +4,8 @@ use std::os::fd::AsFd;
 
 use rustix::io::Errno;
 
-use crate::tree::channel::{receive, send};
-use crate::tree::protocol::{Event, Request};
+use crate::owner::channel::{receive, send};
+use crate::owner::protocol::{Event, Request};
 
 /// What came from the supervisor.
 pub(crate) enum Heard {
