@@ -230,5 +230,8 @@ def end_all(seconds: float) -> int:
     """End every session of this process and wait, without the GIL, at most so long; how many still live.
     For interpreter exit: no sink is called afterwards."""
 
+def sanitise(data: bytes) -> str:
+    """One line as printable text: no control, direction or invisible characters, invalid UTF-8 replaced."""
+
 def live_sessions() -> int:
     """Sessions of this process that haven't ended."""

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 USAGE = 2
+QUOTED_JSON = """Put the JSON in single quotes: '{"message": "hi"}'."""
 RUN_FAILED = 125
 """What `run` ends with when stockade itself fails, wrong usage included; as env(1) does."""
 
@@ -33,8 +34,8 @@ _EPILOGS = {
         "Exit status: the server's (128 + n for a signal); 125 stockade failed, 126 the command can't be started,\n"
         "127 there is no such command."
     ),
-    "tools": "Exit status: 0; 1 the server failed; 2 wrong usage.",
-    "call": "Exit status: 0; 1 the tool answered with an error, or the server failed; 2 wrong usage.",
+    "tools": "Exit status: 0; 1 the server failed; 2 wrong usage; 130 Ctrl-C.",
+    "call": "Exit status: 0; 1 the tool answered with an error, or the server failed; 2 wrong usage; 130 Ctrl-C.",
     "resolve": "Exit status: 0; 1 there is no such command, or it can't be started; 2 wrong usage.",
     "doctor": "Exit status: 0; 2 wrong usage.",
 }
@@ -62,6 +63,8 @@ class Options(argparse.Namespace):
     json: bool = False
     tool: str = ""
     arguments: str | None = None
+    timeout: float = 120.0
+    """Seconds for the whole conversation of `tools` or `call`."""
 
     @property
     def failure(self) -> int:
@@ -86,7 +89,7 @@ def parse(arguments: list[str]) -> Options:
         arguments, words = arguments[:at], arguments[at + 1 :]
     options, unknown = _parser().parse_known_args(arguments, Options())
     if unknown:
-        _refuse(unknown, options.command)
+        _refuse(unknown, options.command, separated=words is not None)
     options.words = words or []
     if options.command == "doctor":
         if words:
@@ -118,6 +121,11 @@ def _parser() -> _Parser:
             )
         if name != "doctor":
             _add_server(command, default="all" if name == "run" else "safe")
+        if name in ("tools", "call"):
+            command.add_argument(
+                "--timeout", type=_seconds, default=120.0, metavar="SECONDS",
+                help="how long it may take in all, the server's start included; default: 120",
+            )  # fmt: skip
         if name != "run":
             command.add_argument("--json", action="store_true", help="report as JSON")
     return parser
@@ -153,6 +161,13 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= 1e9:
+        raise ValueError
+    return seconds
+
+
 def _sentence(message: str) -> str:
     if "invalid choice" in message:
         return f"The commands are {', '.join(name for name, _ in _COMMANDS)}."
@@ -164,12 +179,17 @@ def _sentence(message: str) -> str:
         option, _, reason = message.removeprefix("argument ").partition(": ")
         if reason.startswith("ignored explicit argument"):
             reason = "takes no value"
+        if option == "--timeout":
+            reason = "needs a number of seconds, more than 0"
         return f"{option}: {reason}."
     return "The command line isn't understood."
 
 
-def _refuse(unknown: list[str], command: str) -> NoReturn:
+def _refuse(unknown: list[str], command: str, *, separated: bool) -> NoReturn:
     option = next((word.partition("=")[0] for word in unknown if word.startswith("-")), None)
+    if not unknown[0].startswith("-") and separated and command != "doctor":
+        remedy = QUOTED_JSON if command == "call" else "The server's command and its arguments come after it."
+        raise UsageError(f"There is a word too many before --. {remedy}", command=command)
     if not unknown[0].startswith("-") and command != "doctor":
         raise UsageError("Put -- before the server's command.", command=command)
     if option is None:

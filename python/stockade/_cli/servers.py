@@ -62,6 +62,8 @@ def _inherit(options: Options, default: str) -> Inherit:
         words = [default]
     modes = {word for word in words if word in _MODES}
     names = [word for word in words if word not in _MODES]
+    if any(name.lower() in _MODES for name in names):
+        raise UsageError("--inherit: safe, all and none are written small.", command=options.command)
     if len(modes) > 1 or (names and modes - {"safe"}):
         raise UsageError("--inherit takes safe, all, none, or names added to safe.", command=options.command)
     if names:

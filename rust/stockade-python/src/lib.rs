@@ -89,6 +89,12 @@ mod _native {
         left
     }
 
+    /// One line as printable text.
+    #[pyfunction]
+    fn sanitise(data: &[u8]) -> String {
+        stockade::stderr::text::sanitise(data)
+    }
+
     #[pyfunction]
     fn live_sessions() -> usize {
         stockade::live_sessions()
