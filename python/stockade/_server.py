@@ -310,7 +310,7 @@ def checked_server(given: object, taker: str) -> StdioServer:
         remedy = "StdioServer.from_config makes one from an entry of an mcp.json."
     else:
         remedy = "StdioServer.from_sdk makes one from the SDK's StdioServerParameters."
-    raise ConfigError(f"{taker} takes a StdioServer, not {_kind(given)}.", remedy=remedy)
+    raise ConfigError(f"{taker} takes a StdioServer, not {_kind(cast('object', given))}.", remedy=remedy)
 
 
 def checked_shutdown(given: object) -> Shutdown:
@@ -350,7 +350,7 @@ def _text(value: object, what: str) -> str:
             )
         else:
             remedy = _TEXT_REMEDY.get(type(value), "")
-        raise ConfigError(f"{what} must be text, not {_kind(value)}.", remedy=remedy)
+        raise ConfigError(f"{what} must be text, not {_kind(cast('object', value))}.", remedy=remedy)
     return str(value)
 
 

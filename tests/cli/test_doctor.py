@@ -12,19 +12,19 @@ import stockade as package
 from tests.cli.command import Terminal, stockade
 
 
-def test_it_reports_the_executor_and_its_surroundings() -> None:
+def test_it_reports_the_core_and_its_surroundings() -> None:
     report = stockade("doctor", "--json").json()
 
     assert report["stockade"] == package.__version__
     assert report["platform"]
-    assert report["executor"]
+    assert report["core"]
     found = {item["name"]: item for item in report["surroundings"]}
     assert list(found) == ["python", "mcp", "node", "npx", "uvx"]
     assert found["mcp"]["available"] is True
     assert found["mcp"]["detail"] == version("mcp")
     assert platform.python_version() in found["python"]["detail"]
     assert sys.executable in found["python"]["detail"]
-    for item in (*report["executor"], *report["surroundings"]):
+    for item in (*report["core"], *report["surroundings"]):
         assert set(item) == {"name", "available", "detail", "remedy"}
 
 
@@ -34,7 +34,7 @@ def test_every_line_of_the_report_stands_in_the_text() -> None:
 
     assert (done.status, done.err) == (0, "")
     assert "\x1b" not in done.out
-    for item in (*report["executor"], *report["surroundings"]):
+    for item in (*report["core"], *report["surroundings"]):
         line = next(line for line in done.out.splitlines() if line.startswith(f"  {item['name']} "))
         assert line.removeprefix(f"  {item['name']}").split()[0] == ("yes" if item["available"] else "no")
 

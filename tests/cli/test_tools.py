@@ -68,8 +68,72 @@ def test_a_tools_description_cannot_drive_the_terminal() -> None:
 def test_a_banner_on_stdout_does_not_hurt() -> None:
     done = stockade("tools", "--", *SERVER, "noisy")
 
-    assert (done.status, done.err) == (0, "")
+    assert done.status == 0
     assert len(done.out.splitlines()) == len(NAMES)
+    assert "'Welcome to the server!'" in done.complaint()
+
+
+def test_what_stood_on_stdout_in_place_of_messages_is_quoted() -> None:
+    done = stockade("tools", "--", *SERVER, "garbage")
+    as_json = stockade("tools", "--json", "--", *SERVER, "garbage")
+
+    assert done.status == 1
+    assert "exited with 0" in done.complaint()
+    assert "'Listening on port 8080'" in done.complaint()
+    assert "'Listening on port 8080'" in as_json.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "request_", "said"),
+    [("dumb", "tools/list", "thinking"), ("deafening", "initialize", "nothing on its stderr")],
+)
+def test_a_conversation_that_takes_too_long_is_ended_and_says_what_was_waited_for(
+    mode: str, request_: str, said: str
+) -> None:
+    # Long enough for the server to start and to say what it says.
+    done = stockade("tools", "--json", "--timeout", "4", "--", *SERVER, mode)
+
+    assert done.status == 1
+    assert done.json()["error"]["code"] == "answer-timeout"
+    assert f"has not answered {request_!r} after 4 s" in done.complaint()
+    assert said in done.complaint()
+    assert "--timeout" in done.complaint()
+
+
+def test_endless_pages_come_to_an_end() -> None:
+    done = stockade("tools", "--", *SERVER, "more")
+    as_json = stockade("tools", "--json", "--", *SERVER, "more").json()
+
+    assert (done.status, len(done.out.splitlines())) == (0, 10_000)
+    assert "first 10000 tools" in done.complaint()
+    assert (len(as_json["tools"]), as_json["complete"]) == (10_000, False)
+
+
+def test_a_server_can_forge_neither_a_row_nor_a_line_of_ours() -> None:
+    listed = stockade("tools", "--", *SERVER, "forging")
+    refused = stockade("call", "echoo", "--", *SERVER, "forging")
+
+    assert listed.out.splitlines() == ["a stockade: forged  x"]
+    assert refused.status == 1
+    assert "refused 'tools/call': 'no stockade: forged: xxx" in refused.complaint()
+    assert refused.err.count("\n") == 1
+    assert len(refused.err) < 1000
+    assert "\x1b" not in refused.err
+
+
+def test_a_program_that_is_no_server_is_asked_about() -> None:
+    done = stockade("tools", "--", "cat")  # what comes back is our own request, which nobody answers
+
+    assert done.status == 1
+    assert "refused 'initialize'" in done.complaint()
+    assert "Is it an MCP server?" in done.complaint()
+
+
+def test_an_answer_that_is_not_mcp_is_named_with_its_field() -> None:
+    done = stockade("tools", "--", *SERVER, "misshapen")
+
+    assert done.status == 1
+    assert "answer to 'tools/list' that can't be used: tools.0.name: Input should be" in done.complaint()
 
 
 def test_a_server_from_a_config(tmp_path: Path) -> None:
@@ -106,6 +170,7 @@ def test_a_server_that_writes_an_endless_line_is_ended_and_says_why() -> None:
     assert done.status == 1
     assert done.json()["error"]["code"] == "frame-too-long"
     assert "67108864 bytes" in done.complaint()
+    assert "max_frame_bytes if" not in done.complaint()  # there is no such option
 
 
 def test_a_program_that_is_no_server_is_named() -> None:
@@ -137,7 +202,7 @@ def test_without_the_sdk_it_says_how_to_get_it(tmp_path: Path) -> None:
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("stockade: ")
-    assert "pip install 'stockade[mcp]'" in done.stderr
+    assert "pip install 'mcp>=1.24,<3'" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -161,6 +226,15 @@ def test_on_a_terminal_a_slow_start_is_shown_with_its_last_stderr_line(gate: Pat
     assert "is starting" in notice
     assert "is starting" not in listing
     assert listing.splitlines()[0].split()[0] == "echo"
+
+
+def test_on_a_terminal_a_slow_end_is_shown() -> None:
+    terminal = Terminal("tools", "--", *SERVER, "rude")
+
+    terminal.until("is ending (Ctrl-C: at once)")
+
+    assert terminal.end() == 0
+    assert terminal.shown.rpartition("\r\x1b[K")[2].splitlines()[0].split()[0] == "echo"
 
 
 def test_off_a_terminal_a_slow_start_is_silent(gate: Path) -> None:

@@ -55,7 +55,18 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no tool": (["call", "--", "x"], "Say which tool"),
     "arguments that aren't JSON": (["call", "t", "{", "--", "x"], "JSON"),
     "arguments that aren't an object": (["call", "t", "[1]", "--", "x"], "object"),
-    "a third word": (["call", "t", "{}", "u", "--", "x"], "Put -- before"),
+    "a third word": (["call", "t", "{}", "u", "--", "x"], "Put the JSON in single quotes"),
+    "arguments whose quotes the shell has eaten": (["call", "t", "{a:b}", "--", "x"], "Put the JSON in single quotes"),
+    "NaN": (["call", "t", '{"a": NaN}', "--", "x"], "JSON"),
+    "an infinite number": (["call", "t", '{"a": 1e999}', "--", "x"], "JSON"),
+    "invalid UTF-8": (["call", "t", '{"a": "\udcff"}', "--", "x"], "JSON"),
+    "half a character": (["call", "t", '{"a": "\\ud800"}', "--", "x"], "JSON"),
+    "a tool's name that is no text": (["call", "\udcff", "--", "x"], "name"),
+    "a word before --": (["tools", "npx", "--", "x"], "a word too many before --"),
+    "a timeout that isn't a number": (["tools", "--timeout", "soon", "--", "x"], "--timeout: needs a number"),
+    "a timeout of 0": (["tools", "--timeout", "0", "--", "x"], "--timeout: needs a number"),
+    "no timeout for resolve": (["resolve", "--timeout", "1", "--", "x"], "--timeout"),
+    "a mode in capitals": (["tools", "--inherit", "ALL", "--", "x"], "written small"),
     "doctor with a server": (["doctor", "--", "x"], "doctor"),
     "an abbreviation": (["tools", "--conf", "f", "n"], "--conf"),
 }
@@ -119,6 +130,28 @@ def test_help_is_quick_and_imports_neither_the_sdk_nor_an_event_loop() -> None:
 
     assert best < 0.1
     assert not {"mcp", "anyio", "asyncio", "trio", "pydantic", "json"} & set(done.stderr.strip().split(","))
+
+
+def run_in_shell(script: str) -> subprocess.CompletedProcess[str]:
+    words = ["sh", "-c", script, "sh", sys.executable]
+    return subprocess.run(words, capture_output=True, env=environment(), text=True, check=False)
+
+
+def test_closed_outputs_are_no_failure_of_ours() -> None:
+    for script in ('"$1" -m stockade doctor >&-', '"$1" -m stockade doctor >&- 2>&-'):
+        done = run_in_shell(script)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    missing = run_in_shell('"$1" -m stockade resolve -- no-such-command 2>&-')
+    assert (missing.returncode, missing.stdout, missing.stderr) == (1, "", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110
+def test_a_full_disk_is_said() -> None:
+    done = run_in_shell('"$1" -m stockade doctor >/dev/full')
+
+    assert done.returncode == 1
+    assert done.stderr == "stockade: The result can't be written: no space left on device.\n"
 
 
 def test_a_reader_that_goes_away_is_no_traceback() -> None:

@@ -105,6 +105,33 @@ def test_what_is_wrong_is_named(entry: Any, names: str) -> None:
     assert "files" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("entry", "remedy"),
+    [
+        ("npx", '{"command": "npx"'),
+        ({"command": ["npx", "-y"]}, "a list of their own, args"),
+        ({"command": "x", "args": "-y x"}, "an item of its own"),
+        ({"command": "x", "args": [80]}, "in quotes"),
+        ({"command": "x", "env": ["A=1"]}, '{"NAME": "value"}'),
+        ({"command": "x", "env": {"A": 1.5}}, "in quotes"),
+        ({"command": "x", "env": {"A": None}}, "Leave it out"),
+        ({"url": "https://x"}, "started locally"),
+        ({"type": "http"}, "started locally"),
+        ({"mcpServers": {"a": {"command": "x"}}}, "document['mcpServers'][NAME]"),
+    ],
+)
+def test_the_error_says_what_to_do(entry: Any, remedy: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        StdioServer.from_config(entry)
+
+    assert remedy in raised.value.remedy
+
+
+def test_an_unknown_key_without_a_value_says_nothing() -> None:
+    for value in (None, False, "", [], {}):
+        assert StdioServer.from_config({"command": "cat", "arg": value}) == StdioServer("cat")
+
+
 def test_no_value_stands_in_an_error() -> None:
     with pytest.raises(ConfigError) as raised:
         StdioServer.from_config({"command": "x", "env": {"TOKEN": "hunter2\0"}})

@@ -56,6 +56,14 @@ def test_comments_and_trailing_commas_are_allowed(tmp_path: Path) -> None:
     assert load(written(tmp_path, text), "files").args == ("https://x//y", "/* kept */", "a,]")
 
 
+def test_what_stands_twice_elsewhere_is_none_of_our_business(tmp_path: Path) -> None:
+    text = (
+        '{"theme": 1, "theme": 2, "servers": {"other": {}, "other": {}, "files": {"command": "npx", "args": ["-y"]}}}'
+    )
+
+    assert load(written(tmp_path, text), "files").command == "npx"
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_the_encodings_that_editors_write(encoding: str, tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
@@ -84,6 +92,16 @@ WRONG: dict[str, tuple[Any, str]] = {
     "an entry that isn't one": ({"servers": {"files": "npx"}}, "'files': expected an object"),
     "a wrong key": ({"servers": {"files": {"command": "x", "args": "y"}}}, "'files': args"),
     "a blank command": ({"servers": {"files": {"command": ""}}}, "'files': .*blank"),
+    "an entry twice": (
+        '{"servers": {"files": {"command": "a"}, "files": {"command": "b"}}}',
+        "'files' stands there twice",
+    ),
+    "a section twice": ('{"servers": {"files": {"command": "a"}}, "servers": {}}', "'servers' stands there twice"),
+    "a key twice": ('{"servers": {"files": {"command": "a", "command": "b"}}}', "'command' stands there twice"),
+    "a variable twice": (
+        '{"servers": {"files": {"command": "a", "env": {"A": "1", "A": "2"}}}}',
+        "env: the key 'A' stands there twice",
+    ),
     "nested too deep": ('{"servers":' * 100_000, "deep"),
 }
 
@@ -104,6 +122,22 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             load(file, "files")
 
         assert str(file) in str(raised.value)
+
+
+def test_a_file_without_an_end_is_refused(tmp_path: Path) -> None:
+    big = tmp_path / "mcp.json"
+    with big.open("wb") as file:
+        file.truncate(5 * 1024 * 1024)
+
+    for path in (big, Path("/dev/zero")):
+        with pytest.raises(ConfigError, match="has more than") as raised:
+            load(path, "files")
+        assert raised.value.code == "config-unreadable"
+
+
+def test_a_path_with_a_nul_cannot_be_read() -> None:
+    with pytest.raises(ConfigError, match="can't be read"):
+        load("a\0b", "files")
 
 
 def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,19 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('/*",\\', max_size=3), inner, max_size=3),
     max_leaves=12,
 )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"' + '\\"' * 500_000, "/*" * 500_000, ", " * 500_000, '"\\","' * 200_000, '"' + "x" * 2_000_000 + '"', '"\\'],
+    ids=["escapes without an end", "comments without an end", "commas", "strings", "a long string", "a last backslash"],
+)
+def test_it_takes_no_longer_than_the_text_is_long(text: str) -> None:
+    began = time.process_time()
+
+    assert len(plain(text)) == len(text)
+    # Quadratic would be an hour.
+    assert time.process_time() - began < 10
 
 
 @given(VALUES, st.sampled_from([None, 0, 2]))

@@ -101,6 +101,35 @@ def test_what_has_no_exact_meaning_is_an_error_that_names_the_key(text: str) -> 
         assert "files" in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("${API_KEY-hunter2}", "'${API_KEY…}'"),
+        ("letmein${x!hunter2}", "'${x…}'"),
+        ("${!hunter2}", "'${…}'"),
+        ("${config:editor.hunter2}", "'${config:editor…}'"),
+        ("${hunter2", "without its own }"),
+    ],
+)
+def test_of_a_wrong_placeholder_no_more_than_a_name_is_quoted(text: str, shown: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        StdioServer.from_config({"command": "x", "env": {"TOKEN": text}})
+
+    assert shown in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+    assert raised.value.remedy
+
+
+def test_a_user_without_a_home_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nowhere)
+
+    with pytest.raises(ConfigError, match="no home folder"):
+        expanded("${userHome}/data")
+
+
 def test_an_unset_variable_is_an_error_that_names_it() -> None:
     for text in ("${UNSET}", "${env:UNSET}"):
         with pytest.raises(ConfigError, match="UNSET") as raised:

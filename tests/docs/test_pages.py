@@ -28,7 +28,6 @@ NOT_RUN: dict[str, int] = {}
 
 PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
 BLOCKS = [block for page in PAGES for block in read_page(page, str(page.relative_to(ROOT)))]
-RUNNER = Path(__file__).parent / "run_python.py"
 
 
 def chosen(condition: Callable[[Block], object]) -> list[ParameterSet]:
@@ -65,7 +64,7 @@ def test_block_does_what_the_page_says(block: Block, folder: Path) -> None:
     else:
         script = folder / "block.py"
         script.write_text(whole_source(block), encoding="utf-8")
-        run(block, folder, [sys.executable, "-W", "error", str(RUNNER), str(script)], block.exit, block.output)
+        run(block, folder, [sys.executable, "-W", "error", str(script)], block.exit, block.output)
 
 
 def run(block: Block, folder: Path, command: list[str], status: int, expected: str | None) -> None:

@@ -202,7 +202,8 @@ def test_a_server_that_stops_its_supervisor_outlives_neither_close_nor_the_host(
     source = """
 from tests.faults.processes import Watched, parent_of
 
-STOPS = "kill -STOP $PPID; echo stopped; while :; do sleep 1000; done"
+# Not before it is the supervisor: what is on its way is another test's affair.
+STOPS = "until grep -q stockade /proc/$PPID/comm; do :; done; kill -STOP $PPID; echo stopped; while :; do sleep 1000; done"
 
 async def main():
     with anyio.fail_after(60):
@@ -246,4 +247,27 @@ anyio.run(main)
 """
     with Host(source) as host:
         assert host.heard() == {"answer": "fine"}
+        assert host.ended() == (0, "")
+
+
+def test_a_launch_that_its_server_has_stopped_is_given_up_and_leaves_nothing() -> None:
+    # Started without a shell, the stop meets the launch in the middle now and then; however it comes out, it ends.
+    source = """
+STOPS = "kill -STOP $PPID; while :; do sleep 1000; done"
+
+async def main():
+    with anyio.fail_after(100):
+        for _ in range(20):
+            with anyio.move_on_after(0.5):
+                process = await ServerProcess.launch(
+                    StdioServer("sh", ["-c", STOPS]), stderr=None, shutdown=Shutdown(0.01, 0.01, 30)
+                )
+                report = await process.close()
+                assert report.unkillable == 0
+    say(done=True)
+
+anyio.run(main)
+"""
+    with Host(source) as host:
+        assert host.heard(120) == {"done": True}
         assert host.ended() == (0, "")

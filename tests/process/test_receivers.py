@@ -50,7 +50,7 @@ class Elsewhere:
         self._begun = threading.Event()
         self._process = process
         self._loop = loop
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
         async def receive() -> None:

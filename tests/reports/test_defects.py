@@ -210,6 +210,19 @@ async def test_exit_status_and_stderr_reach_the_caller() -> None:
     assert (transport.exit.returncode, transport.exit.stderr_tail) == (3, "no such database")
 
 
+async def test_a_crash_is_explained_whoever_notices_it_first() -> None:
+    # F9: the end of its stdout, or a write that the dead server's stdin refuses
+    unexplained = 0
+    for _ in range(20):
+        transport = StdioTransport(shell("echo no such database >&2; exit 3"), stderr=None)
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            with anyio.fail_after(30):
+                async with Client(transport, mode="legacy"):
+                    pass
+        unexplained += "exited with 3" not in notes_of(caught.value)
+    assert unexplained == 0
+
+
 async def test_an_errlog_without_a_descriptor_gets_what_the_server_says() -> None:
     # F10
     log = io.StringIO()

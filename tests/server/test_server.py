@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stockade import ConfigError, StdioServer
+from stockade import ConfigError, Shutdown, StdioServer, resolve
+from stockade._server import checked_shutdown, checked_timeout
 
 SECRET = "hunter2-7f3a"
 
@@ -210,6 +212,8 @@ WRONG: dict[str, dict[str, Any]] = {
     "inherit: an empty name": {"inherit": [""]},
     "inherit: = in a name": {"inherit": ["A=1"]},
     "inherit: NUL in a name": {"inherit": ["A\0"]},
+    "inherit: a mode in a list": {"inherit": ["all"]},
+    "inherit: a mode in capitals in a list": {"inherit": ["HTTPS_PROXY", "SAFE"]},
     "name: bytes": {"name": b"x"},
     "name: empty": {"name": ""},
     "name: blank": {"name": "  "},
@@ -235,6 +239,7 @@ def test_what_is_wrong_is_a_config_error_when_it_is_built(wrong: dict[str, Any])
         {"env": {"TOKEN": f"{SECRET}\0"}},
         {"env": {"TOKEN": f"{SECRET}\ud800"}},
         {"env": {"TOKEN": SECRET.encode()}},
+        {"inherit": SECRET},
     ],
 )
 def test_no_value_stands_in_an_error(wrong: dict[str, Any]) -> None:
@@ -248,3 +253,49 @@ def test_no_value_stands_in_an_error(wrong: dict[str, Any]) -> None:
 def test_a_single_name_as_text_says_how_to_write_it() -> None:
     with pytest.raises(ConfigError, match=r'inherit=\["NAME"\]'):
         StdioServer("cat", inherit="HTTPS_PROXY")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "remedy"),
+    [
+        ({"command": ["npx", "-y"]}, "StdioServer(command, [argument, …])"),
+        ({"args": "-y x"}, "an item of its own"),
+        ({"args": ["-p", 80]}, "in quotes"),
+        ({"args": [b"x"]}, "os.fsdecode"),
+        ({"env": {"PORT": 80}}, "in quotes"),
+        ({"env": {"PORT": None}}, "Leave the variable out"),
+        ({"env": ["A=1"]}, 'env={"NAME": "value"}'),
+        ({"inherit": ["ALL"]}, 'inherit="all"'),
+    ],
+)
+def test_a_wrong_type_says_what_to_write(wrong: dict[str, Any], remedy: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        StdioServer(**{"command": "cat", **wrong})
+
+    assert remedy in raised.value.remedy
+
+
+@pytest.mark.parametrize("given", ["cat", {"command": "cat"}, None, 3, ["cat"]])
+def test_resolve_takes_nothing_but_a_server(given: Any) -> None:
+    with pytest.raises(ConfigError, match="resolve takes a StdioServer") as raised:
+        resolve(given)
+
+    assert raised.value.remedy
+
+
+def test_what_is_given_as_shutdown_or_timeout_is_checked() -> None:
+    assert checked_shutdown(None) == Shutdown()
+    assert checked_shutdown(Shutdown(1)) == Shutdown(1)
+    assert (checked_timeout(None, "t"), checked_timeout(3, "t")) == (None, 3.0)
+    for wrong in (3, "3", {"close_grace": 3}):
+        with pytest.raises(ConfigError, match="shutdown must be a Shutdown"):
+            checked_shutdown(wrong)
+    for wrong in ("5", timedelta(seconds=5), True, 0, -1, float("nan"), float("inf"), 1e300):
+        with pytest.raises(ConfigError, match="some_timeout must be"):
+            checked_timeout(wrong, "some_timeout")
+
+
+def test_a_grace_that_no_clock_can_hold_is_refused() -> None:
+    assert Shutdown(close_grace=1e9).close_grace == 1e9
+    with pytest.raises(ConfigError, match="close_grace must be at most"):
+        Shutdown(close_grace=1e300)

@@ -199,3 +199,25 @@ def test_no_value_stands_in_an_error(query: str) -> None:
         StdioServer.from_uri(f"stdio://cat?{query}")
 
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "env=TOKEN%3Dabc&hunter2",
+        "env=TOKEN%3Dabc&hunter2=x",
+        "env=TOKEN%3Dabc&rest-of-hunter2=",
+        "env=TOKEN%3Dabc&a-long-rest%3Dhunter2",
+    ],
+)
+def test_the_rest_of_a_value_after_an_unescaped_ampersand_is_not_quoted(query: str) -> None:
+    with pytest.raises(ConfigError, match=r"Part number 3 .* has no known key") as raised:
+        parsed(f"command=x&{query}")
+
+    assert "hunter2" not in str(raised.value)
+    assert "%26" in str(raised.value)
+
+
+def test_a_misspelt_key_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"Part number 2 .*\('args'\)"):
+        parsed("command=x&args=y")

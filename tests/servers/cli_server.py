@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from typing import Any
 
@@ -69,6 +70,17 @@ def answer(method: str, params: dict[str, Any], mode: str) -> dict[str, Any]:
         case "tools/list" if mode == "pages":
             at = int(params.get("cursor", 0))
             return {"tools": TOOLS[at : at + 3], **({"nextCursor": str(at + 3)} if at + 3 < len(TOOLS) else {})}
+        case "tools/list" if mode == "more":
+            at = int(params.get("cursor", 0)) + 1
+            return {"tools": [{"name": f"tool{at}", "inputSchema": {"type": "object"}}] * 100, "nextCursor": str(at)}
+        case "tools/list" if mode == "forging":
+            return {"tools": [{"name": "a\nstockade: forged", "description": "x", "inputSchema": {"type": "object"}}]}
+        case "tools/list" if mode == "misshapen":
+            return {"tools": [{"name": 3, "inputSchema": {"type": "object"}}]}
+        case "tools/list" if mode == "dumb":
+            print("thinking", file=sys.stderr, flush=True)
+            sys.stdin.buffer.read()
+            os._exit(0)
         case "tools/list" if mode == "circle":
             return {"tools": TOOLS[:1], "nextCursor": "again"}
         case "tools/list":
@@ -88,6 +100,17 @@ def main() -> None:
             sys.stdout.write("x" * (1 << 20))
     if mode == "noisy":
         print("Welcome to the server!", flush=True)
+    if mode == "garbage":
+        print("Listening on port 8080", flush=True)
+        os._exit(0)
+    if mode == "deafening":
+        # Something valid, that answers nothing.
+        print(
+            '{"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": 1}}', flush=True
+        )
+        sys.stdin.buffer.read()
+    if mode == "rude":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for line in sys.stdin.buffer:
         request = json.loads(line)
         if "id" not in request:
@@ -97,8 +120,13 @@ def main() -> None:
             reply["result"] = answer(request["method"], request.get("params") or {}, mode)
         except LookupError as error:
             reply["error"] = {"code": -32601, "message": f"no such thing: {error}"}
+            if mode == "forging":
+                reply["error"]["message"] = "no\nstockade: forged: \x1b[2J" + "x" * 100_000
         sys.stdout.buffer.write(json.dumps(reply).encode() + b"\n")
         sys.stdout.buffer.flush()
+    if mode == "rude":
+        while True:
+            signal.pause()
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ async def test_closed_from_another_loops_thread_who_waits_is_woken(what: str, lo
                 await reader.receive()
             woken = time.monotonic()
 
-        thread = threading.Thread(target=anyio.run, args=[close], kwargs=loop)
+        thread = threading.Thread(target=anyio.run, args=[close], kwargs=loop, daemon=True)
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(wait)

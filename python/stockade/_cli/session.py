@@ -70,9 +70,10 @@ class _Conversation:
         heard: _Heard | None = None
         # No start-up timeout: ours covers it, and a server that says something else than it was asked for as well.
         transport = StdioTransport(self._server, stderr=None, startup_timeout=None)
+        limit = anyio.move_on_after(self._timeout)
         with Notice(self._label) as notice:
             try:
-                with anyio.move_on_after(self._timeout) as limit:
+                with limit:
                     async with transport as (reader, writer):
                         notice.tail = transport.process.stderr.tail
                         heard = _Heard(reader)

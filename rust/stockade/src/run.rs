@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::os::fd::AsRawFd;
+use std::sync::atomic::AtomicI32;
 
 use crate::command::Server;
 use crate::launch::{Plan, Started, Stdio, start};
@@ -29,7 +30,7 @@ fn prepare(server: &Server) -> Result<Started, Error> {
     let ground = &runtime()?.ground;
     // The front takes what comes meanwhile.
     std::mem::forget(AllBlocked::new());
-    start(&plan, &stdio, ground, false)
+    start(&plan, &stdio, ground, false, &AtomicI32::new(0))
 }
 
 fn become_front(started: &Started) -> Error {

@@ -2,6 +2,7 @@
 //! the helper that owns the server is a process of its own already.
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
 
 use rustix::event::kqueue::{Event as Change, EventFilter, EventFlags, kevent, kqueue};
@@ -49,7 +50,7 @@ pub fn run(server: &Server) -> Result<i32, Error> {
         let filter = EventFilter::Signal { signal, times: 0 };
         watch(&queue, filter, EventFlags::ADD).map_err(|errno| os_error("kevent", errno))?;
     }
-    let started = start(&plan, &stdio, ground, false)?;
+    let started = start(&plan, &stdio, ground, false, &AtomicI32::new(0))?;
     watch(
         &queue,
         EventFilter::Read(started.control.as_raw_fd()),

@@ -95,8 +95,8 @@ struct Shared<'a> {
     /// All of the above, ascending: everything else is closed at once.
     needed: [RawFd; 6],
     server_stack: *mut c_void,
-    /// The pids of the two, known to both as soon as they exist.
-    supervisor: AtomicI32,
+    /// The pids of the two, known as soon as they exist; the first one to whoever gives the launch up as well.
+    supervisor: &'a AtomicI32,
     server: AtomicI32,
     step: AtomicI32,
     errno: AtomicI32,
@@ -118,6 +118,7 @@ pub(crate) fn start(
     stdio: &Stdio<'_>,
     ground: &Ground,
     leave: bool,
+    under_way: &AtomicI32,
 ) -> Result<Started, Error> {
     let (control, their_control) = HostFd::make_pair(|| {
         socketpair(
@@ -162,7 +163,7 @@ pub(crate) fn start(
         program: ground.program.as_raw_fd(),
         needed,
         server_stack: server_stack.cast(),
-        supervisor: AtomicI32::new(0),
+        supervisor: under_way,
         server: AtomicI32::new(0),
         step: AtomicI32::new(Step::None as i32),
         errno: AtomicI32::new(0),
@@ -186,6 +187,8 @@ pub(crate) fn start(
             Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO),
         ));
     }
+    // From here on it may be reaped, and the number is nobody else's business.
+    under_way.store(0, Ordering::Relaxed);
     let server = shared.server.load(Ordering::Relaxed);
     // It failed, or somebody killed it. In that case the server's process may still be on its way to its exec, in this
     // memory: its death signal is on its way as well.
@@ -318,6 +321,8 @@ extern "C" fn become_supervisor(argument: *mut c_void) -> c_int {
             shared.fail(Step::Session);
             exit(127);
         }
+        // A server may stop it, even now: it goes on when its parent dies.
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT, 0, 0, 0);
         // An ignored SIGCHLD outlives an exec, and nobody would hear of a death. This table is the child's own.
         default_signal(libc::SIGCHLD);
         if libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 {
@@ -350,8 +355,6 @@ extern "C" fn become_supervisor(argument: *mut c_void) -> c_int {
             }
             libc::close(2);
             libc::chdir(c"/".as_ptr());
-            // A server may stop it: it goes on when its parent dies.
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGCONT, 0, 0, 0);
             // It holds a few descriptors for each level of the tree; the host may have little to spare.
             let mut limit: libc::rlimit = std::mem::zeroed();
             if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {

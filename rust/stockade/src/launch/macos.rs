@@ -9,6 +9,7 @@ use std::ffi::{c_int, c_short};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicI32;
 
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd, ioctl_fionbio};
 use rustix::net::{
@@ -100,6 +101,7 @@ pub(crate) fn start(
     stdio: &Stdio<'_>,
     ground: &Ground,
     leave: bool,
+    _under_way: &AtomicI32,
 ) -> Result<Started, Error> {
     let (control, theirs) =
         HostFd::make_pair(make_sockets).map_err(|errno| os_error("socketpair", errno))?;

@@ -2,6 +2,7 @@
 //! wait for a slow disk; neither may stop the caller.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -83,6 +84,8 @@ impl Launchers {
 /// A launch under way.
 pub struct Pending {
     state: Arc<Mutex<Outcome>>,
+    /// The process that the launch hangs on, or 0.
+    under_way: Arc<AtomicI32>,
     generation: u32,
 }
 
@@ -102,8 +105,10 @@ impl Session {
         token: u64,
     ) -> Result<Pending, Error> {
         let state = Arc::new(Mutex::new(Outcome::Waiting(wake, token)));
+        let under_way = Arc::new(AtomicI32::new(0));
         let pending = Pending {
             state: Arc::clone(&state),
+            under_way: Arc::clone(&under_way),
             generation: fork::generation(),
         };
         let environment = server.environment(std::env::vars_os());
@@ -111,7 +116,12 @@ impl Session {
         let runtime = runtime()?;
         runtime.launchers.submit(Box::new(move || {
             if guard.wanted() {
-                guard.give(Session::launch_with(&server, &environment, options));
+                guard.give(Session::launch_with(
+                    &server,
+                    &environment,
+                    options,
+                    &under_way,
+                ));
                 runtime.reactor.ring();
             }
         }))?;
@@ -171,7 +181,14 @@ impl Pending {
             return;
         }
         let before = std::mem::replace(&mut *lock(&self.state), Outcome::Cancelled);
+        let waits = matches!(before, Outcome::Waiting(..));
         drop(before);
+        let pid = self.under_way.load(Ordering::Relaxed);
+        if waits && pid > 0 {
+            // A hostile server may have stopped it on the way; then only this lets the launching thread go on.
+            // SAFETY: takes numbers only; the pid is of an unreaped child while it stands there.
+            unsafe { libc::kill(pid, libc::SIGCONT) };
+        }
     }
 }
 

@@ -82,6 +82,8 @@ pub(crate) enum Input {
     Close(Shutdown),
     /// Somebody wants it dead.
     Kill,
+    /// A write to its stdin was refused: it had closed it, or was dead.
+    Refused,
     /// It can't go on.
     Fail(Fault),
     /// Its process has ended.
@@ -160,6 +162,7 @@ pub(crate) struct Lifecycle {
     deadline: Option<Instant>,
     stderr_ended: bool,
     drained: bool,
+    refused: bool,
     pub(crate) ended_by: EndedBy,
     pub(crate) exit: Option<Exit>,
     pub(crate) fault: Option<Fault>,
@@ -181,6 +184,7 @@ impl Lifecycle {
             deadline: None,
             stderr_ended: false,
             drained: false,
+            refused: false,
             ended_by: EndedBy::Exit,
             exit: None,
             fault: None,
@@ -212,6 +216,7 @@ impl Lifecycle {
         match input {
             Input::Close(shutdown) => self.close(shutdown, now, &mut actions),
             Input::Kill => self.kill(now, &mut actions),
+            Input::Refused => self.refused |= self.phase == Phase::Running,
             Input::Fail(fault) => {
                 self.fault.get_or_insert(fault);
                 if self.phase == Phase::Running {
@@ -310,6 +315,8 @@ impl Lifecycle {
         self.exit = Some(exit);
         match self.phase {
             Phase::Running => self.ended_by = EndedBy::Exit,
+            // Whoever met a closed stdin may close before the death is heard of.
+            Phase::Grace if self.refused => self.ended_by = EndedBy::Exit,
             Phase::Grace => self.ended_by = EndedBy::Close,
             Phase::Terminating => self.ended_by = EndedBy::Terminate,
             _ => {}

@@ -160,6 +160,16 @@ fn waits_too_long_for_the_clock_are_fine() {
 }
 
 #[test]
+fn a_crash_that_a_refused_write_told_of_first_is_no_polite_end() {
+    let start = Instant::now();
+    let mut life = Lifecycle::new(shutdown());
+    life.handle(Input::Refused, start);
+    life.handle(Input::Close(shutdown()), start);
+    life.handle(Input::Exited(EXIT), start);
+    assert_eq!(life.ended_by, EndedBy::Exit);
+}
+
+#[test]
 fn kill_during_the_grace_skips_the_rest() {
     let start = Instant::now();
     let mut life = Lifecycle::new(shutdown());

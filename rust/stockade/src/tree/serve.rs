@@ -326,6 +326,7 @@ impl Loop {
         let mut outlet = lock(&core.outlet);
         let Some(fd) = outlet.fd() else { return };
         self.reactor.poller.unwatch(fd);
+        let was_open = outlet.is_open();
         let flushed = outlet.flush();
         if let (Flushed::Some { .. }, Some(fd)) = (&flushed, outlet.fd()) {
             let _ = self
@@ -334,6 +335,9 @@ impl Loop {
                 .watch(fd, token(id, Source::Stdin), Interest::Writable);
         }
         drop(outlet);
+        if was_open && flushed == Flushed::Closed {
+            self.input(id, Input::Refused);
+        }
         if flushed != (Flushed::Some { room: false }) {
             core.wake(Moment::Writable);
         }

@@ -1,7 +1,7 @@
 //! A session: one launched server as its user sees it.
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -70,16 +70,19 @@ pub(crate) fn internal(message: &str) -> Error {
 impl Session {
     /// Finds the program and starts it. Blocks for as long as that takes.
     pub fn launch(server: &Server, options: Options) -> Result<Session, Error> {
-        let session = Self::launch_with(server, &server.environment(std::env::vars_os()), options)?;
+        let environment = server.environment(std::env::vars_os());
+        let session = Self::launch_with(server, &environment, options, &AtomicI32::new(0))?;
         runtime()?.reactor.ring();
         Ok(session)
     }
 
-    /// The same with an environment that was composed before. The caller rings the reactor's bell afterwards.
+    /// The same with an environment that was composed before. The caller rings the reactor's bell afterwards. While the
+    /// launch is in the kernel's hands `under_way` has the pid of the process that it hangs on.
     pub(crate) fn launch_with(
         server: &Server,
         environment: &Environment,
         options: Options,
+        under_way: &AtomicI32,
     ) -> Result<Session, Error> {
         let command = find_command(server, environment)?;
         let runtime = runtime()?;
@@ -103,6 +106,7 @@ impl Session {
             &stdio,
             &runtime.ground,
             options.shutdown.leave_descendants,
+            under_way,
         )?;
         drop(ends);
         let core = Arc::new(Core {
@@ -253,6 +257,7 @@ impl Session {
             Sent::Full => Ok(false),
             Sent::Closed => {
                 if was_open {
+                    core.post(Input::Refused);
                     core.wake(Moment::Writable);
                 }
                 Err(Error::new(
