@@ -98,13 +98,14 @@ wheel: build ## build the wheel for manylinux_2_28 and try it in a fresh environ
 # ---- check
 
 .PHONY: test
-test: lint types test-rust test-sdk test-python ## every check that a clean checkout must pass
+test: lint types test-rust test-sdk test-sdk-versions test-python ## every check that a clean checkout must pass
 
 .PHONY: lint
 lint: setup ## formatting and lints
 	@tools/prerequisites lint
 	cargo fmt --all --check
 	cargo clippy --quiet $(LOCKED) --workspace --all-targets --all-features -- -D warnings
+	tools/check-supervisor
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -53,10 +54,8 @@ def group() -> Iterator[Path]:
         (path / "pids.max").write_text("0")
         while left := (path / "cgroup.procs").read_text().split():
             for pid in left:
-                try:
+                with suppress(ProcessLookupError):
                     os.kill(int(pid), 9)
-                except ProcessLookupError:
-                    pass
         path.rmdir()
 
 

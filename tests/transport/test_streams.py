@@ -88,6 +88,21 @@ def debug() -> None:
         asyncio.get_running_loop().set_debug(True)
 
 
+async def test_a_server_is_closed_whatever_becomes_of_its_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = StdioTransport(CAT, shutdown=QUICK)
+    reader, _writer = await transport.__aenter__()
+
+    async def refuse() -> None:
+        raise RuntimeError("the loop refuses")
+
+    monkeypatch.setattr(reader, "aclose", refuse)
+    with pytest.raises(RuntimeError, match="refuses"):
+        await transport.aclose()
+    assert transport.process.closed
+    with anyio.fail_after(30):
+        assert (await transport.process.wait()).ended_by == "close"
+
+
 async def test_closed_while_it_is_entered_a_transport_hands_out_nothing_and_ends_the_server() -> None:
     refused = 0
     with anyio.fail_after(60):

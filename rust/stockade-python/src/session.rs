@@ -120,11 +120,15 @@ impl LargeFrame {
             .0
             .lock_py_attached(py)
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut bytes = match &mut *state {
+        let length = match &*state {
             Large::Made(made) => return Ok(made.clone_ref(py)),
-            Large::Fresh(bytes) => std::mem::take(bytes),
+            Large::Fresh(bytes) => bytes.len(),
         };
-        let made = unfilled(py, bytes.len())?;
+        let made = unfilled(py, length)?;
+        let Large::Fresh(bytes) = &mut *state else {
+            unreachable!("asked above, under the same lock");
+        };
+        let mut bytes = std::mem::take(bytes);
         // SAFETY: nobody else knows this object yet, so its memory, of this length, may be filled while others run.
         let target = unsafe {
             let start = pyo3::ffi::PyBytes_AsString(made.as_ptr()).cast::<MaybeUninit<u8>>();

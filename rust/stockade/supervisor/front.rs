@@ -15,7 +15,14 @@ const GRACE_MS: u64 = 2000;
 const FAILED: i32 = 125;
 
 fn request(kind: u32, value: i32) {
-    sys::send(CONTROL, &Request { kind, value, flag: 0 });
+    sys::send(
+        CONTROL,
+        &Request {
+            kind,
+            value,
+            flag: 0,
+        },
+    );
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -29,14 +36,32 @@ enum End {
 pub(crate) fn main(ignore_hangup: bool) -> ! {
     sys::set_name(c"stockade run");
     sys::set_undumpable();
-    let forwarded = if ignore_hangup { FORWARDED } else { FORWARDED | HANGUP };
-    let Some(signals) = sys::signal_fd(forwarded) else { sys::exit(FAILED) };
+    let forwarded = if ignore_hangup {
+        FORWARDED
+    } else {
+        FORWARDED | HANGUP
+    };
+    let Some(signals) = sys::signal_fd(forwarded) else {
+        sys::exit(FAILED)
+    };
     // What isn't taken here stays blocked, and so without effect, where it is the hangup.
     sys::set_signal_mask(FORWARDED | HANGUP);
     let mut fds = [
-        PollFd { fd: CONTROL, events: POLLIN, revents: 0 },
-        PollFd { fd: STDOUT, events: 0, revents: 0 },
-        PollFd { fd: signals.0, events: POLLIN, revents: 0 },
+        PollFd {
+            fd: CONTROL,
+            events: POLLIN,
+            revents: 0,
+        },
+        PollFd {
+            fd: STDOUT,
+            events: 0,
+            revents: 0,
+        },
+        PollFd {
+            fd: signals.0,
+            events: POLLIN,
+            revents: 0,
+        },
     ];
     let mut status = None;
     let mut end = End::NotYet;
@@ -64,16 +89,13 @@ pub(crate) fn main(ignore_hangup: bool) -> ! {
             fd.revents = 0;
         }
         if deadline.is_some_and(|at| sys::now_ms() >= at) {
-            (end, deadline) = match end {
-                End::Grace => {
-                    request(TERMINATE, 0);
-                    (End::Terminating, Some(sys::now_ms() + GRACE_MS))
-                }
-                _ => {
-                    request(KILL, 0);
-                    (End::Killing, None)
-                }
-            };
+            if end == End::Grace {
+                request(TERMINATE, 0);
+                (end, deadline) = (End::Terminating, Some(sys::now_ms() + GRACE_MS));
+            } else {
+                request(KILL, 0);
+                (end, deadline) = (End::Killing, None);
+            }
         }
     }
 }
@@ -92,7 +114,11 @@ fn take_events(status: &mut Option<i32>) {
         }
         if event.kind == EXITED {
             let signal = event.status & 0x7f;
-            *status = Some(if signal == 0 { event.status >> 8 & 0xff } else { 128 + signal });
+            *status = Some(if signal == 0 {
+                event.status >> 8 & 0xff
+            } else {
+                128 + signal
+            });
         }
     }
 }
@@ -102,6 +128,9 @@ fn forward(signals: &sys::Fd) {
     let mut buffer = [0u8; 128 * 4];
     let count = sys::read(signals, &mut buffer);
     for info in buffer[..usize::try_from(count).unwrap_or(0)].chunks_exact(128) {
-        request(SIGNAL, i32::from_ne_bytes([info[0], info[1], info[2], info[3]]));
+        request(
+            SIGNAL,
+            i32::from_ne_bytes([info[0], info[1], info[2], info[3]]),
+        );
     }
 }

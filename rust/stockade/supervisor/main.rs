@@ -10,13 +10,23 @@
 #![no_std]
 #![no_main]
 #![deny(unsafe_op_in_unsafe_fn)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    clippy::struct_excessive_bools,
+    reason = "the kernel takes and gives machine words; what they hold is known at each place; each flag is a fact of its own"
+)]
 
 mod front;
 mod protocol;
 mod sys;
 mod tree;
 
-use protocol::{CONTROL, EMPTY, EXITED, Event, HOST, KILL, LEAVE, LEFT, Request, SIGNAL, START, STOPPED, TERMINATE};
+use protocol::{
+    CONTROL, EMPTY, EXITED, Event, HOST, KILL, LEAVE, LEFT, Request, SIGNAL, START, STOPPED,
+    TERMINATE,
+};
 use sys::{ECHILD, EINTR, POLLERR, POLLHUP, POLLIN, POLLNVAL, PollFd};
 
 /// While something refuses to die: when it is looked at again, at first and at most.
@@ -88,11 +98,25 @@ impl Supervisor {
     }
 
     fn run(mut self) -> ! {
-        let Some(signals) = sys::signal_fd(1 << (sys::SIGCHLD - 1)) else { self.die() };
+        let Some(signals) = sys::signal_fd(1 << (sys::SIGCHLD - 1)) else {
+            self.die()
+        };
         let mut fds = [
-            PollFd { fd: CONTROL, events: POLLIN, revents: 0 },
-            PollFd { fd: HOST, events: POLLIN, revents: 0 },
-            PollFd { fd: signals.0, events: POLLIN, revents: 0 },
+            PollFd {
+                fd: CONTROL,
+                events: POLLIN,
+                revents: 0,
+            },
+            PollFd {
+                fd: HOST,
+                events: POLLIN,
+                revents: 0,
+            },
+            PollFd {
+                fd: signals.0,
+                events: POLLIN,
+                revents: 0,
+            },
         ];
         loop {
             let timeout = self.killing.then_some(self.look_again_ms);
@@ -169,7 +193,8 @@ impl Supervisor {
     /// Takes everything that has changed below. Doesn't return once nothing is left.
     fn reap(&mut self) {
         loop {
-            let (pid, status, usage) = sys::wait_any(sys::WNOHANG | sys::WUNTRACED | sys::WCONTINUED);
+            let (pid, status, usage) =
+                sys::wait_any(sys::WNOHANG | sys::WUNTRACED | sys::WCONTINUED);
             if pid == ECHILD {
                 self.report_empty();
             }
@@ -181,14 +206,20 @@ impl Supervisor {
             if stopped || status == 0xffff {
                 // Beyond the patient rounds it is this process that stops the others.
                 if of_server && self.kill_rounds <= PATIENT_ROUNDS {
-                    let event = Event { kind: STOPPED, status, count: u32::from(stopped), ..Event::default() };
+                    let event = Event {
+                        kind: STOPPED,
+                        status,
+                        count: u32::from(stopped),
+                        ..Event::default()
+                    };
                     tell_news(&mut self.stops_told, &event);
                 }
                 continue;
             }
             if of_server {
                 self.server = 0;
-                let microseconds = |time: sys::Time| time.seconds as u64 * 1_000_000 + time.fraction as u64;
+                let microseconds =
+                    |time: sys::Time| time.seconds as u64 * 1_000_000 + time.fraction as u64;
                 sys::send(
                     CONTROL,
                     &Event {
@@ -226,13 +257,24 @@ impl Supervisor {
             self.look_again_ms = (self.look_again_ms * 2).min(LAST_LOOK_MS);
         } else {
             self.reported_left = left;
-            let event = Event { kind: LEFT, count: left, ..Event::default() };
+            let event = Event {
+                kind: LEFT,
+                count: left,
+                ..Event::default()
+            };
             tell_news(&mut self.lefts_told, &event);
         }
     }
 
     fn report_empty(&self) -> ! {
-        sys::send(CONTROL, &Event { kind: EMPTY, count: self.killed, ..Event::default() });
+        sys::send(
+            CONTROL,
+            &Event {
+                kind: EMPTY,
+                count: self.killed,
+                ..Event::default()
+            },
+        );
         sys::exit(0)
     }
 

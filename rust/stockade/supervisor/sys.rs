@@ -171,7 +171,12 @@ pub(crate) fn getpgid(pid: i32) -> i32 {
 
 pub(crate) fn kill(pid: i32, signal: i32) -> isize {
     // SAFETY: takes numbers only.
-    unsafe { call(number::KILL, [pid as isize as usize, signal as usize, 0, 0, 0, 0]) }
+    unsafe {
+        call(
+            number::KILL,
+            [pid as isize as usize, signal as usize, 0, 0, 0, 0],
+        )
+    }
 }
 
 pub(crate) fn pidfd_open(pid: i32) -> Option<Fd> {
@@ -181,7 +186,12 @@ pub(crate) fn pidfd_open(pid: i32) -> Option<Fd> {
 
 pub(crate) fn pidfd_send_signal(pidfd: &Fd, signal: i32) {
     // SAFETY: takes numbers and a null pointer, which is allowed here.
-    unsafe { call(PIDFD_SEND_SIGNAL, [pidfd.0 as usize, signal as usize, 0, 0, 0, 0]) };
+    unsafe {
+        call(
+            PIDFD_SEND_SIGNAL,
+            [pidfd.0 as usize, signal as usize, 0, 0, 0, 0],
+        )
+    };
 }
 
 /// Takes the state of any child: (pid or error, wait status, resource use).
@@ -192,7 +202,14 @@ pub(crate) fn wait_any(options: i32) -> (isize, i32, Usage) {
     let pid = unsafe {
         call(
             number::WAIT4,
-            [usize::MAX, &raw mut status as usize, options as usize, &raw mut usage as usize, 0, 0],
+            [
+                usize::MAX,
+                &raw mut status as usize,
+                options as usize,
+                &raw mut usage as usize,
+                0,
+                0,
+            ],
         )
     };
     (pid, status, usage)
@@ -200,38 +217,71 @@ pub(crate) fn wait_any(options: i32) -> (isize, i32, Usage) {
 
 /// Waits for events; `timeout_ms` of None is for ever.
 pub(crate) fn poll(fds: &mut [PollFd], timeout_ms: Option<u64>) -> isize {
-    let time = timeout_ms.map(|ms| Time { seconds: (ms / 1000) as i64, fraction: (ms % 1000 * 1_000_000) as i64 });
+    let time = timeout_ms.map(|ms| Time {
+        seconds: (ms / 1000) as i64,
+        fraction: (ms % 1000 * 1_000_000) as i64,
+    });
     let time_pointer = time.as_ref().map_or(0, |t| core::ptr::from_ref(t) as usize);
     // SAFETY: the slice and the time live until the call returns.
-    unsafe { call(number::PPOLL, [fds.as_mut_ptr() as usize, fds.len(), time_pointer, 0, 8, 0]) }
+    unsafe {
+        call(
+            number::PPOLL,
+            [fds.as_mut_ptr() as usize, fds.len(), time_pointer, 0, 8, 0],
+        )
+    }
 }
 
 /// Milliseconds of the monotonic clock.
 pub(crate) fn now_ms() -> u64 {
     let mut time = Time::default();
     // SAFETY: the pointer is to a local of the type that the call fills.
-    unsafe { call(number::CLOCK_GETTIME, [1, &raw mut time as usize, 0, 0, 0, 0]) };
+    unsafe {
+        call(
+            number::CLOCK_GETTIME,
+            [1, &raw mut time as usize, 0, 0, 0, 0],
+        )
+    };
     time.seconds as u64 * 1000 + time.fraction as u64 / 1_000_000
 }
 
 /// Blocks exactly the signals of `mask` (bit n - 1 = signal n).
 pub(crate) fn set_signal_mask(mask: u64) {
     // SAFETY: the pointer is to a local; the size is that of the kernel's signal set.
-    unsafe { call(number::RT_SIGPROCMASK, [SIG_SETMASK, &raw const mask as usize, 0, 8, 0, 0]) };
+    unsafe {
+        call(
+            number::RT_SIGPROCMASK,
+            [SIG_SETMASK, &raw const mask as usize, 0, 8, 0, 0],
+        )
+    };
 }
 
 /// A descriptor that delivers the signals of `mask`.
 pub(crate) fn signal_fd(mask: u64) -> Option<Fd> {
     // SAFETY: the pointer is to a local; the size is that of the kernel's signal set.
     owned(unsafe {
-        call(number::SIGNALFD4, [usize::MAX, &raw const mask as usize, 8, SFD_NONBLOCK | SFD_CLOEXEC, 0, 0])
+        call(
+            number::SIGNALFD4,
+            [
+                usize::MAX,
+                &raw const mask as usize,
+                8,
+                SFD_NONBLOCK | SFD_CLOEXEC,
+                0,
+                0,
+            ],
+        )
     })
 }
 
 /// The name shown by ps(1).
 pub(crate) fn set_name(name: &core::ffi::CStr) {
     // SAFETY: the pointer is to a NUL-terminated string.
-    unsafe { call(number::PRCTL, [PR_SET_NAME, name.as_ptr() as usize, 0, 0, 0, 0]) };
+    unsafe {
+        call(
+            number::PRCTL,
+            [PR_SET_NAME, name.as_ptr() as usize, 0, 0, 0, 0],
+        )
+    };
 }
 
 /// Keeps the server's hands off this process's memory and program, which all servers share.
@@ -242,29 +292,82 @@ pub(crate) fn set_undumpable() {
 
 pub(crate) fn open(path: &core::ffi::CStr) -> Option<Fd> {
     // SAFETY: the pointer is to a NUL-terminated string.
-    owned(unsafe { call(number::OPENAT, [AT_FDCWD as usize, path.as_ptr() as usize, O_CLOEXEC, 0, 0, 0]) })
+    owned(unsafe {
+        call(
+            number::OPENAT,
+            [
+                AT_FDCWD as usize,
+                path.as_ptr() as usize,
+                O_CLOEXEC,
+                0,
+                0,
+                0,
+            ],
+        )
+    })
 }
 
 pub(crate) fn read(fd: &Fd, buffer: &mut [u8]) -> isize {
     // SAFETY: the slice is valid for its length.
-    unsafe { call(number::READ, [fd.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
+    unsafe {
+        call(
+            number::READ,
+            [
+                fd.0 as usize,
+                buffer.as_mut_ptr() as usize,
+                buffer.len(),
+                0,
+                0,
+                0,
+            ],
+        )
+    }
 }
 
 pub(crate) fn read_directory(fd: &Fd, buffer: &mut [u8]) -> isize {
     // SAFETY: the slice is valid for its length.
-    unsafe { call(number::GETDENTS64, [fd.0 as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
+    unsafe {
+        call(
+            number::GETDENTS64,
+            [
+                fd.0 as usize,
+                buffer.as_mut_ptr() as usize,
+                buffer.len(),
+                0,
+                0,
+                0,
+            ],
+        )
+    }
 }
 
 /// Sends one record; never blocks, never raises SIGPIPE.
 pub(crate) fn send<T: Copy>(fd: i32, record: &T) {
     let pointer = core::ptr::from_ref(record) as usize;
     // SAFETY: the pointer is to a record of that size.
-    unsafe { call(number::SENDTO, [fd as usize, pointer, size_of::<T>(), MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0]) };
+    unsafe {
+        call(
+            number::SENDTO,
+            [
+                fd as usize,
+                pointer,
+                size_of::<T>(),
+                MSG_DONTWAIT | MSG_NOSIGNAL,
+                0,
+                0,
+            ],
+        )
+    };
 }
 
 /// Receives one record; never blocks. 0: the other end is closed.
 pub(crate) fn receive<T: Copy>(fd: i32, record: &mut T) -> isize {
     let pointer = core::ptr::from_mut(record) as usize;
     // SAFETY: the pointer is to a record of that size, made of integers for which every bit pattern is valid.
-    unsafe { call(number::RECVFROM, [fd as usize, pointer, size_of::<T>(), MSG_DONTWAIT, 0, 0]) }
+    unsafe {
+        call(
+            number::RECVFROM,
+            [fd as usize, pointer, size_of::<T>(), MSG_DONTWAIT, 0, 0],
+        )
+    }
 }

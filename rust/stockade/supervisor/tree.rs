@@ -18,7 +18,10 @@ struct ProcPath {
 
 impl ProcPath {
     fn new() -> Self {
-        let mut path = ProcPath { bytes: [0; 64], length: 0 };
+        let mut path = ProcPath {
+            bytes: [0; 64],
+            length: 0,
+        };
         path.text(b"/proc/");
         path
     }
@@ -51,7 +54,9 @@ impl ProcPath {
     }
 
     fn open(&self) -> Option<Fd> {
-        core::ffi::CStr::from_bytes_until_nul(&self.bytes).ok().and_then(sys::open)
+        core::ffi::CStr::from_bytes_until_nul(&self.bytes)
+            .ok()
+            .and_then(sys::open)
     }
 }
 
@@ -66,7 +71,10 @@ impl Numbers {
     /// Takes one byte; gives a number when it has just ended.
     fn push(&mut self, byte: u8) -> Option<i32> {
         if byte.is_ascii_digit() {
-            self.value = self.value.wrapping_mul(10).wrapping_add(i32::from(byte - b'0'));
+            self.value = self
+                .value
+                .wrapping_mul(10)
+                .wrapping_add(i32::from(byte - b'0'));
             self.inside = true;
             return None;
         }
@@ -83,7 +91,9 @@ fn children_of_thread(pid: i32, tid: i32, found: &mut dyn FnMut(i32)) -> bool {
     path.text(b"/task/");
     path.number(tid);
     path.text(b"/children");
-    let Some(file) = path.open() else { return false };
+    let Some(file) = path.open() else {
+        return false;
+    };
     let mut buffer = [0u8; 512];
     let mut numbers = Numbers::default();
     loop {
@@ -112,7 +122,8 @@ fn numbered_entries(path: &ProcPath, found: &mut dyn FnMut(i32)) {
     let mut buffer = [0u64; 256];
     loop {
         // SAFETY: any bytes are valid integers, and the slice covers the same memory.
-        let bytes = unsafe { core::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<u8>(), 2048) };
+        let bytes =
+            unsafe { core::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast::<u8>(), 2048) };
         let count = sys::read_directory(&folder, bytes);
         if count <= 0 {
             return;
@@ -122,7 +133,10 @@ fn numbered_entries(path: &ProcPath, found: &mut dyn FnMut(i32)) {
             let length = usize::from(u16::from_ne_bytes([bytes[at + 16], bytes[at + 17]]));
             let mut numbers = Numbers::default();
             let mut numeric = true;
-            for byte in bytes[at + 19..at + length].iter().take_while(|byte| **byte != 0) {
+            for byte in bytes[at + 19..at + length]
+                .iter()
+                .take_while(|byte| **byte != 0)
+            {
                 numeric &= byte.is_ascii_digit();
                 numbers.push(*byte);
             }
@@ -142,7 +156,10 @@ fn first_number(path: &ProcPath) -> Option<i32> {
     let mut buffer = [0u8; 16];
     let count = sys::read(&file, &mut buffer);
     let mut numbers = Numbers::default();
-    buffer.get(..usize::try_from(count).ok()?)?.iter().find_map(|byte| numbers.push(*byte))
+    buffer
+        .get(..usize::try_from(count).ok()?)?
+        .iter()
+        .find_map(|byte| numbers.push(*byte))
 }
 
 /// What /proc says of a process now.
@@ -163,7 +180,10 @@ fn stat_of(pid: i32) -> Option<Stat> {
     let end = text.iter().rposition(|byte| *byte == b')')?;
     let mut numbers = Numbers::default();
     let parent = text[end..].iter().find_map(|byte| numbers.push(*byte))?;
-    Some(Stat { state: *text.get(end + 2)?, parent })
+    Some(Stat {
+        state: *text.get(end + 2)?,
+        parent,
+    })
 }
 
 /// Calls `found` with each child of a process.
@@ -172,7 +192,9 @@ fn children_of(pid: i32, found: &mut dyn FnMut(i32)) {
     task.number(pid);
     task.text(b"/task");
     let mut listed = true;
-    numbered_entries(&task, &mut |tid| listed &= children_of_thread(pid, tid, found) || tid != pid);
+    numbered_entries(&task, &mut |tid| {
+        listed &= children_of_thread(pid, tid, found) || tid != pid;
+    });
     if listed {
         return;
     }
@@ -213,7 +235,10 @@ pub(crate) fn kill_children(own: i32) -> u32 {
 
 /// SIGTERM to every descendant, once; SIGCONT as well, so that stopped ones get to see it. `server` is 0 once reaped.
 pub(crate) fn terminate(own: i32, server: i32) {
-    let mut told = Told { pids: [0; 1024], count: 0 };
+    let mut told = Told {
+        pids: [0; 1024],
+        count: 0,
+    };
     // Its number is ours as long as it isn't reaped, whether /proc shows it or not.
     if server != 0 {
         told.first_time(server);
@@ -288,8 +313,14 @@ impl Process {
     }
 
     fn alive(&self) -> bool {
-        let Some(handle) = &self.handle else { return true };
-        let mut fds = [sys::PollFd { fd: handle.0, events: sys::POLLIN, revents: 0 }];
+        let Some(handle) = &self.handle else {
+            return true;
+        };
+        let mut fds = [sys::PollFd {
+            fd: handle.0,
+            events: sys::POLLIN,
+            revents: 0,
+        }];
         sys::poll(&mut fds, Some(0)) == 0
     }
 }
@@ -299,7 +330,13 @@ fn walk(own: i32, visit: &mut dyn FnMut(&Process, u8)) {
     own_children(own, &mut |child| walk_from(own, None, child, 1, visit));
 }
 
-fn walk_from(parent_pid: i32, parent: Option<&Process>, child: i32, depth: u32, visit: &mut dyn FnMut(&Process, u8)) {
+fn walk_from(
+    parent_pid: i32,
+    parent: Option<&Process>,
+    child: i32,
+    depth: u32,
+    visit: &mut dyn FnMut(&Process, u8),
+) {
     let handle = sys::pidfd_open(child);
     if handle.is_none() && parent.is_some() {
         return;
@@ -313,6 +350,8 @@ fn walk_from(parent_pid: i32, parent: Option<&Process>, child: i32, depth: u32, 
     }
     visit(&process, stat.state);
     if depth < MAX_DEPTH {
-        children_of(child, &mut |grandchild| walk_from(child, Some(&process), grandchild, depth + 1, visit));
+        children_of(child, &mut |grandchild| {
+            walk_from(child, Some(&process), grandchild, depth + 1, visit);
+        });
     }
 }

@@ -166,6 +166,29 @@ fn a_stopped_server_is_ended_and_the_report_says_so() {
     while !std::fs::read_to_string(&stat).is_ok_and(|text| text.contains(") T ")) {
         std::thread::yield_now();
     }
+    session.close(Shutdown {
+        terminate_grace: Duration::from_secs(30),
+        ..quick()
+    });
+    let report = end(&session);
+    assert_eq!(
+        (report.ended_by, report.returncode),
+        (EndedBy::Terminate, Some(-libc::SIGTERM))
+    );
+    assert!(
+        report.cause.contains("had been stopped"),
+        "{}",
+        report.cause
+    );
+}
+
+#[test]
+fn a_stopped_server_that_is_killed_is_reported_as_such() {
+    let session = shell("kill -STOP $$; while :; do sleep 1000; done");
+    let stat = format!("/proc/{}/stat", session.pid());
+    while !std::fs::read_to_string(&stat).is_ok_and(|text| text.contains(") T ")) {
+        std::thread::yield_now();
+    }
     session.kill();
     let report = end(&session);
     assert_eq!(report.ended_by, EndedBy::Kill);
@@ -174,6 +197,28 @@ fn a_stopped_server_is_ended_and_the_report_says_so() {
         "{}",
         report.cause
     );
+}
+
+#[test]
+fn a_sinks_file_is_closed_with_the_end_although_somebody_holds_stderr() {
+    let path = std::env::temp_dir().join(format!("stockade-sink-{}", std::process::id()));
+    let mut options = Options {
+        sink: Sink::Path(path.clone()),
+        ..Options::default()
+    };
+    options.shutdown.leave_descendants = true;
+    let script = "sleep 1000 <&- >&- & echo $!; exit 0";
+    let session = Session::launch(&server("sh", &["-c", script]), options).expect("starts");
+    let left = frame(&session);
+    end(&session);
+    let held = std::fs::read_dir("/proc/self/fd")
+        .expect("there")
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+        .any(|target| target == path);
+    assert!(!held);
+    std::fs::remove_file(&path).expect("made by the sink");
+    // SAFETY: a process of this test's own, left alive by it.
+    unsafe { libc::kill(left.parse().expect("a pid"), libc::SIGKILL) };
 }
 
 #[test]

@@ -167,6 +167,8 @@ pub(crate) struct Lifecycle {
     pub(crate) exit: Option<Exit>,
     pub(crate) fault: Option<Fault>,
     pub(crate) stopped: bool,
+    /// It was when SIGTERM, and with it SIGCONT, was sent.
+    pub(crate) was_stopped: bool,
     pub(crate) owner_killed: bool,
     pub(crate) descendants_killed: u32,
     /// Still there when the wait for them ended.
@@ -189,6 +191,7 @@ impl Lifecycle {
             exit: None,
             fault: None,
             stopped: false,
+            was_stopped: false,
             owner_killed: false,
             descendants_killed: 0,
             unkillable: 0,
@@ -345,6 +348,7 @@ impl Lifecycle {
     fn deadline_passed(&mut self, now: Instant, actions: &mut Vec<Action>) {
         match self.phase {
             Phase::Grace => {
+                self.was_stopped = self.stopped;
                 self.phase = Phase::Terminating;
                 self.deadline = Some(after(now, self.shutdown.terminate_grace));
                 actions.extend([Action::DropStdin, Action::Terminate]);

@@ -60,7 +60,8 @@ pub(crate) fn cause(life: &Lifecycle, out_of_memory: bool) -> String {
         }
         None => {}
     }
-    if life.stopped && life.exit.is_none_or(|exit| exit.status & 0x7f == 9) {
+    let still_stopped = life.stopped && life.exit.is_none_or(|exit| exit.status & 0x7f == 9);
+    if life.was_stopped || still_stopped {
         text.push_str("; it had been stopped (SIGSTOP)");
     }
     if life.owner_killed {

@@ -162,8 +162,11 @@ impl Runner {
             state.lost += seen.saturating_sub(state.next);
             state.next = seen;
         } else {
-            // A thread for nothing would only delay the end.
+            // A thread for nothing would only delay the end. A file is closed now, whoever keeps the session.
             state.present = false;
+            let sink = state.sink.take();
+            drop(state);
+            drop(sink);
         }
         core.post(Input::Drained);
     }
