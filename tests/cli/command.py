@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -80,6 +81,10 @@ class Terminal:
         while text not in self.shown:
             assert time.monotonic() < deadline, f"never showed {text!r}: {self.shown!r}"
             assert self._read(deadline), f"ended without showing {text!r}: {self.shown!r}"
+
+    def interrupt(self) -> None:
+        """Ctrl-C, for it alone."""
+        self._process.send_signal(signal.SIGINT)
 
     def end(self) -> int:
         """Read the rest; the exit status."""

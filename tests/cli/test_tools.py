@@ -237,6 +237,28 @@ def test_on_a_terminal_a_slow_end_is_shown() -> None:
     assert terminal.shown.rpartition("\r\x1b[K")[2].splitlines()[0].split()[0] == "echo"
 
 
+def test_ctrl_c_cuts_a_slow_end_short() -> None:
+    terminal = Terminal("tools", "--", *SERVER, "rude")
+    terminal.until("is ending (Ctrl-C: at once)")
+
+    terminal.interrupt()
+
+    assert terminal.end() == 130
+    assert "Traceback" not in terminal.shown
+
+
+def test_a_second_ctrl_c_ends_it_at_once() -> None:
+    terminal = Terminal("tools", "--", "sh", "-c", "trap '' TERM; while :; do sleep 1000; done")
+    terminal.until("is starting, ")
+
+    terminal.interrupt()
+    terminal.until("is ending (Ctrl-C: at once)")
+    terminal.interrupt()
+
+    assert terminal.end() == 130
+    assert "Traceback" not in terminal.shown
+
+
 def test_off_a_terminal_a_slow_start_is_silent(gate: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "stockade", "tools", "--", *SERVER, "gated", str(gate)],

@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 # What a server's own words may take up in a sentence of ours.
 _QUOTED = 300
+# Seconds for what is left on its stdout.
+_LAST_WORDS = 2.0
 
 
 def converse(server: StdioServer, work: Work[T], request: str, timeout: float) -> T:
@@ -80,10 +82,16 @@ class _Conversation:
                         try:
                             session_class: Any = importlib.import_module("mcp").ClientSession
                             async with session_class(heard, writer) as session:
-                                ready = await session.initialize()
-                                self._asked = self._request
-                                notice.phase("is answering")
-                                results.append(await work(session, as_dict(ready)))
+                                try:
+                                    ready = await session.initialize()
+                                    self._asked = self._request
+                                    notice.phase("is answering")
+                                    results.append(await work(session, as_dict(ready)))
+                                except anyio.BrokenResourceError:
+                                    # It doesn't read any more; the session goes on to hear what it had to say.
+                                    with anyio.move_on_after(_LAST_WORDS):
+                                        await heard.over.wait()
+                                    raise
                         finally:
                             notice.phase("is ending (Ctrl-C: at once)")
             except Exception as error:  # noqa: BLE001 - sorted out below
@@ -132,7 +140,9 @@ class _Conversation:
         """The error as a sentence."""
         if isinstance(error, StockadeError):
             return error
-        if _sdk.is_connection_lost(error):
+        from anyio import BrokenResourceError, ClosedResourceError
+
+        if _sdk.is_connection_lost(error) or isinstance(error, (BrokenResourceError, ClosedResourceError)):
             return ServerExited(f"Server {self._label!r} has ended: {report}.", report=report)
         answer = getattr(error, "error", None)
         if type(error).__module__.startswith("mcp") and answer is not None:
@@ -157,8 +167,12 @@ class _Heard:
     """The server's messages for the SDK's session; of the lines that are none it keeps the first."""
 
     def __init__(self, reader: MessageReader) -> None:
+        from anyio import Event
+
         self._reader = reader
         self.noise: UnreadableLine | None = None
+        self.over = Event()
+        """Set when the stream has told its end."""
 
     @property
     def failure(self) -> Exception | None:
@@ -170,9 +184,12 @@ class _Heard:
 
         while True:
             item = await self._reader.receive()
-            if not isinstance(item, UnreadableLine):
-                return item
-            self.noise = self.noise or item
+            if isinstance(item, UnreadableLine):
+                self.noise = self.noise or item
+                continue
+            if isinstance(item, Exception):
+                self.over.set()
+            return item
 
     async def aclose(self) -> None:
         await self._reader.aclose()
