@@ -1,4 +1,4 @@
-"""A host that is out of memory gets a typed error, keeps nothing of the attempt, and goes on when there is room again."""
+"""A host without memory gets a typed error, keeps nothing of the attempt, and goes on when there is room again."""
 
 from __future__ import annotations
 

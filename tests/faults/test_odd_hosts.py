@@ -203,7 +203,10 @@ def test_a_server_that_stops_its_supervisor_outlives_neither_close_nor_the_host(
 from tests.faults.processes import Watched, parent_of
 
 # Not before it is the supervisor: what is on its way is another test's affair.
-STOPS = "until grep -q stockade /proc/$PPID/comm; do :; done; kill -STOP $PPID; echo stopped; while :; do sleep 1000; done"
+STOPS = (
+    "until grep -q stockade /proc/$PPID/comm; do :; done; "
+    "kill -STOP $PPID; echo stopped; while :; do sleep 1000; done"
+)
 
 async def main():
     with anyio.fail_after(60):
