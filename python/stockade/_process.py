@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import atexit
 import os
+import sys
 import threading
 import warnings
 from collections import deque
+from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from . import _loops, _native
-from ._errors import ServerClosedInput, ServerExited, StartupTimeout, StockadeError
+from . import _exit, _loops, _native
+from ._errors import ConfigError, ServerClosedInput, ServerExited, StartupTimeout, StockadeError
 from ._report import ExitReport, from_native
-from ._server import Shutdown
-from ._sinks import LOGGER, Stderr, native_sink
+from ._server import Shutdown, checked_server, checked_shutdown
+from ._sinks import LOGGER, Stderr, native_sink, report_lost
 from ._stderr import StderrRing
 from ._stdout import Intake, Signal, Stdout, Taken, open_stdout
 
@@ -49,12 +50,15 @@ class ServerProcess:
     It isn't bound to the event loop that launched it, nor to a task.
     """
 
-    def __init__(self, session: _native.Session, name: str, shutdown: Shutdown) -> None:
+    def __init__(self, session: _native.Session, name: str, shutdown: Shutdown, sink: object = None) -> None:
         self._session = session
+        # Until the end. The executor holds it weakly: it may refer to whoever owns this process.
+        self._sink = sink
         self._name = name
         self._shutdown = shutdown
         self._owner = os.getpid()
         self._closed = False
+        self._closed_its_stdout = False
         self._report: ExitReport | None = None
         self._intake = Intake(session, self.interrupt)
         self._stdout: Stdout | None = None
@@ -85,7 +89,8 @@ class ServerProcess:
             shutdown: how it is ended, unless `close` is told otherwise.
             max_frame_bytes: a longer frame ends the server with `FrameTooLong`.
         """
-        return await start(server, stderr, shutdown or Shutdown(), max_frame_bytes, None)
+        checked_server(server, "ServerProcess.launch")
+        return await start(server, stderr, checked_shutdown(shutdown), checked_limit(max_frame_bytes), None)
 
     @property
     def pid(self) -> int:
@@ -127,6 +132,8 @@ class ServerProcess:
             report = self._session.report()
             if report is not None:
                 self._report = from_native(report)
+                report_lost(self._sink, self._session.sink_lost, self._name)
+                self._sink = None
         return self._report
 
     def __repr__(self) -> str:
@@ -163,7 +170,7 @@ class ServerProcess:
         waited = False
         while stopped is None or not stopped():
             if self._closed:
-                raise anyio.ClosedResourceError
+                raise _closed_here()
             taken = self._intake.take()
             if taken is None:
                 stdout = self._stdout_here()
@@ -191,7 +198,7 @@ class ServerProcess:
             frame = taken[1]
             if isinstance(frame, Exception):
                 if self._closed:
-                    raise anyio.ClosedResourceError from None
+                    raise _closed_here() from None
                 raise frame
             if isinstance(frame, _native.LargeFrame):
                 return await self._unpack(taken, frame)
@@ -233,7 +240,7 @@ class ServerProcess:
             await self.queue_frame(frame)
         except ServerClosedInput:
             if self._closed:
-                raise anyio.ClosedResourceError from None
+                raise _closed_here() from None
             if self._session.returncode is None:
                 raise
         else:
@@ -246,7 +253,7 @@ class ServerProcess:
         self._sent += 1
         await _breathe(self._sent % _TURN == 0)
         if self._closed:
-            raise anyio.ClosedResourceError
+            raise _closed_here()
         if self._senders or not self._session.send(frame):
             await self._send_in_turn(frame)
 
@@ -265,7 +272,7 @@ class ServerProcess:
                 if self._session.send(frame):
                     return
                 await loop.until(self._session, "writable", None)
-            raise anyio.ClosedResourceError
+            raise _closed_here()
         finally:
             senders.remove(turn)
             if senders:
@@ -287,7 +294,7 @@ class ServerProcess:
         most the graces; a native `Task.cancel()` ends the waiting, not the end.
         """
         self.begin_close(shutdown)
-        graces = shutdown or self._shutdown
+        graces = self._graces(shutdown)
         budget = graces.close_grace + graces.terminate_grace + graces.kill_wait + _MARGIN
         report = None
         with anyio.CancelScope(shield=True):
@@ -303,35 +310,45 @@ class ServerProcess:
     def begin_close(self, shutdown: Shutdown | None = None) -> None:
         """What `close` does, without waiting. From any thread."""
         self._refuse_copy()
+        graces = self._graces(shutdown)
         self._closed = True
-        self.end(shutdown)
+        self.end(graces)
         self._let_go()
 
     def end(self, shutdown: Shutdown | None = None) -> None:
         """Have the executor end the server. Receivers see its end as such, not as closed from here."""
-        graces = shutdown or self._shutdown
+        graces = self._graces(shutdown)
         self._session.close(graces.close_grace, graces.terminate_grace, graces.kill_wait, graces.descendants == "leave")
+
+    def _graces(self, given: Shutdown | None) -> Shutdown:
+        return self._shutdown if given is None else checked_shutdown(given)
 
     def kill(self) -> None:
         """SIGKILL to the whole tree, now. What the server has written stays readable."""
         self._session.kill()
 
-    async def exited(self) -> ServerExited:
+    async def exited(self, wrote: str = "") -> ServerExited:
         """The error for a server whose stdout has ended, or that is dead; waits until all is known."""
         self._let_go()
         if self.report is None and self._session.returncode is None:
             loop = _loops.current()
             # Usually it is just dying: the end of its stdout is seen a moment before its exit.
             if not await loop.until(self._session, "exited", _DEATH_WINDOW):
-                # It has closed its stdout and lives: nothing more can come of it.
+                # It lives: nothing more can come of it.
+                self._closed_its_stdout = True
                 self.end()
         report = await self._ended(None)
         assert report is not None
-        return self.exit_error(report)
+        return self.exit_error(report, wrote)
 
-    def exit_error(self, report: ExitReport) -> ServerExited:
-        """The error that says how it ended."""
-        return ServerExited(f"Server {self._name!r} has ended: {report}.", report=report)
+    def ended_unasked(self, report: ExitReport) -> bool:
+        """Whether it ended, or had to be, of its own accord."""
+        return report.ended_by == "exit" or self._closed_its_stdout
+
+    def exit_error(self, report: ExitReport, wrote: str = "") -> ServerExited:
+        """The error that says how it ended; `wrote` is a further sentence."""
+        how = "closed its stdout, so it was ended" if self._closed_its_stdout else "has ended"
+        return ServerExited(f"Server {self._name!r} {how}: {report}.{wrote}", report=report)
 
     async def _ended(self, timeout: float | None) -> ExitReport | None:
         if self.report is None:
@@ -352,12 +369,17 @@ class ServerProcess:
         # Half made, or a copy in a forked child: nothing to end here.
         if getattr(self, "_owner", None) != os.getpid() or self._closed:
             return
-        if self.report is None:
-            message = f"unclosed {self!r}, pid {self._session.pid}"
-            self.begin_close()
+        message = ""
+        # There is nobody to tell an error; and whatever fails, the executor ends a session that is dropped.
+        with suppress(Exception):
+            if self._session.report() is None:
+                message = f"unclosed {self!r}, pid {self._session.pid}"
+                self._closed = True
+                self.end()
+            for stdout in self._forget_stdouts():
+                stdout.abandon()
+        if message:
             warnings.warn(message, ResourceWarning, source=self, stacklevel=2)
-        else:
-            self._let_go()
 
     # Forks
 
@@ -403,10 +425,27 @@ class ServerProcess:
 
     def _let_go(self) -> None:
         """Stop watching stdout, on every loop."""
+        for stdout in self._forget_stdouts():
+            stdout.close()
+
+    def _forget_stdouts(self) -> list[Stdout]:
         stdouts = [*self._others, *((self._stdout,) if self._stdout else ())]
         self._stdout, self._stdout_loop, self._others = None, None, []
-        for stdout in stdouts:
-            stdout.close()
+        return stdouts
+
+
+def checked_limit(given: Any) -> int:
+    """What was given as `max_frame_bytes`; callers without a type checker pass anything."""
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= sys.maxsize:
+        raise ConfigError(
+            f"max_frame_bytes must be a whole number of bytes, from 1 to {sys.maxsize}.",
+            remedy=f"The default is {MAX_FRAME_BYTES}.",
+        )
+    return given
+
+
+def _closed_here() -> anyio.ClosedResourceError:
+    return anyio.ClosedResourceError("the server was closed")
 
 
 async def start(
@@ -418,9 +457,9 @@ async def start(
     meanwhile: Callable[[], object] | None = None,
 ) -> ServerProcess:
     """Launch, and call `meanwhile` once that is under way. StartupTimeout when it takes longer than `timeout`."""
-    _at_exit()
+    _exit.register()
     name = server.label
-    sink = native_sink(stderr, name)
+    sink, kept = native_sink(stderr, name)
     loop = _loops.current()
     event = loop.event()
     waker, token = loop.add(event.set)
@@ -448,7 +487,7 @@ async def start(
     finally:
         loop.discard(token)
     assert session is not None  # the token fires when there is an answer
-    return ServerProcess(session, name, shutdown)
+    return ServerProcess(session, name, shutdown, kept)
 
 
 async def _breathe(turn: bool) -> None:
@@ -457,21 +496,3 @@ async def _breathe(turn: bool) -> None:
         await anyio.lowlevel.checkpoint()
     else:
         await anyio.lowlevel.checkpoint_if_cancelled()
-
-
-_registered: int | None = None
-"""The process that ends its servers at its exit."""
-
-
-def _at_exit() -> None:
-    global _registered
-    pid = os.getpid()
-    if _registered != pid:
-        # A forked child inherits the registration, not the servers; for its own it registers itself.
-        _registered = pid
-        atexit.register(_end_all, pid)
-
-
-def _end_all(owner: int) -> None:
-    if os.getpid() == owner:
-        _native.end_all(0.8)

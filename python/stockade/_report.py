@@ -6,6 +6,8 @@ import signal as _signal
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from ._text import last_line
+
 if TYPE_CHECKING:
     from . import _native
 
@@ -55,7 +57,7 @@ class ExitReport:
             parts.append(f"{self.descendants_killed} of its processes killed")
         if self.unkillable:
             parts.append(f"{self.unkillable} of its processes could not be killed")
-        last = self.stderr_tail.rstrip("\n").rpartition("\n")[2].strip()
+        last = last_line(self.stderr_tail)
         if last:
             parts.append(f"last stderr line: {last}")
         return "; ".join(parts)

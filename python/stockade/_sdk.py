@@ -35,7 +35,7 @@ def require() -> None:
             "The MCP SDK is not installed.",
             code="sdk-missing",
             stage="launch",
-            remedy="Install it with: pip install 'stockade[mcp]'",
+            remedy="Install it with: pip install 'mcp>=1.24,<3'",
         )
 
 

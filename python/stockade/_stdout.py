@@ -113,6 +113,11 @@ class Stdout(ABC):
         """Stop watching; from any thread, whatever has become of the loop."""
         self._on_loop(self._close_here)
 
+    def abandon(self) -> None:
+        """As `close`, for a finaliser: it may run at any step of the loop's own, so the loop does it later."""
+        if not self._loop.run_soon(self._close_here):
+            self._close_here()
+
     def _on_loop(self, function: Callable[[], object]) -> None:
         if self._loop.is_current() or not self._loop.run_soon(function):
             function()

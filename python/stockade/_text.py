@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
+from . import _native
 
-# Colours and cursor movements go as a whole: their remains would only be noise.
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?")
+# What a report quotes of a line, and keeps of stderr.
+_QUOTED = 200
+_TAIL_LINES = 50
+_TAIL_BYTES = 16 * 1024
 
 
 def printable(data: bytes | str) -> str:
-    """One line for logs and messages: no control or direction characters, invalid UTF-8 replaced."""
-    text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
-    if text.isprintable():
-        return text
-    text = _ESCAPES.sub("", text)
-    return "".join(_shown(char) for char in text)
+    """One line for logs and messages, cleaned by the executor's own rules, as reports are."""
+    # A lone surrogate becomes invalid UTF-8, which is replaced like any other.
+    return _native.sanitise(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data)
 
 
 def excerpt(data: bytes, limit: int = 120) -> str:
@@ -26,7 +25,22 @@ def excerpt(data: bytes, limit: int = 120) -> str:
     return text[:limit] + "…"
 
 
-def _shown(char: str) -> str:
-    if char.isprintable() or char == "\t":
-        return char
-    return " " if char.isspace() and char not in "\x1c\x1d\x1e\x1f\x85\u2028\u2029" else "\ufffd"
+def last_line(tail: str) -> str:
+    """The last line of a clean tail, as a sentence may quote it: bounded, and empty where there is nothing to say."""
+    line = tail.rstrip("\n").rpartition("\n")[2].strip()
+    return line if len(line) <= _QUOTED else line[:_QUOTED] + "…"
+
+
+def recent(lines: list[bytes]) -> str:
+    """The last lines of stderr, cleaned, as many as a report has."""
+    kept: list[str] = []
+    room = _TAIL_BYTES
+    for line in reversed(lines[-_TAIL_LINES:]):
+        clean = printable(line[-_TAIL_BYTES:])
+        size = len(clean.encode()) + 1
+        if size > room and kept:
+            break
+        # Of a very long last line, the end.
+        kept.append(clean if size <= room else "…" + clean.encode()[-(room - 4) :].decode("utf-8", "ignore"))
+        room -= size
+    return "\n".join(reversed(kept))

@@ -15,17 +15,16 @@ import anyio
 from ._errors import (
     ConfigError,
     FrameTooLong,
-    ServerClosedInput,
     ServerExited,
     StartupTimeout,
     StockadeError,
     TransportUsedError,
 )
-from ._process import MAX_FRAME_BYTES, ServerProcess, start
+from ._process import MAX_FRAME_BYTES, ServerProcess, checked_limit, start
 from ._sdk import is_connection_lost, require, sdk
-from ._server import Shutdown, StdioServer
+from ._server import StdioServer, checked_server, checked_shutdown, checked_timeout
 from ._sinks import LOGGER, Stderr
-from ._text import excerpt
+from ._text import excerpt, last_line, recent
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ._report import ExitReport
+    from ._server import Shutdown
     from ._sinks import Writable
 
 _log = logging.getLogger("stockade")
@@ -43,9 +43,14 @@ OnNoise = Literal["report", "ignore", "raise"]
 
 
 class UnreadableLine(StockadeError, ValueError):
-    """A line of the server's stdout that is not an MCP message."""
+    """A line of the server's stdout that is not an MCP message.
+
+    Attributes:
+        excerpt: its beginning, cleaned.
+    """
 
     code = "unreadable-line"
+    excerpt: str = ""
 
 
 @final
@@ -56,11 +61,12 @@ class StdioTransport:
         server: what to start.
         stderr: where its stderr goes; see `ServerProcess.launch`.
         shutdown: how it is ended.
-        startup_timeout: seconds from the launch to the first message; then the read stream brings a `StartupTimeout`,
-            the server is ended and the stream with it. None: no limit.
+        startup_timeout: seconds from the launch until the first message, whatever it says; then the read stream brings
+            a `StartupTimeout`, the server is ended and the stream with it. None: no limit.
         max_frame_bytes: a longer line ends the server; the read stream brings a `FrameTooLong`.
         on_noise: what becomes of a line that is no message. "report": the read stream brings an `UnreadableLine`
-            (a ValueError); "ignore": nothing; "raise": it ends the server, and leaving the transport raises it.
+            (a ValueError), and the first one is logged; "ignore": nothing; "raise": it ends the server, and leaving
+            the transport raises it.
     """
 
     def __init__(
@@ -73,25 +79,13 @@ class StdioTransport:
         max_frame_bytes: int = MAX_FRAME_BYTES,
         on_noise: OnNoise = "report",
     ) -> None:
-        # pyright can't see that callers without a type checker pass anything.
-        given: Any = server
-        if not isinstance(given, StdioServer):
-            raise ConfigError(
-                f"A StdioTransport takes a StdioServer, not a {type(given).__name__}.",
-                remedy="StdioServer.from_sdk makes one from the SDK's StdioServerParameters.",
-            )
-        if startup_timeout is not None and not startup_timeout > 0:
-            raise ConfigError("startup_timeout must be more than 0 seconds, or None.")
-        limit: Any = max_frame_bytes
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ConfigError("max_frame_bytes must be a whole number of bytes, at least 1.")
         if on_noise not in ("report", "ignore", "raise"):
             raise ConfigError('on_noise must be "report", "ignore" or "raise".')
-        self._server = server
+        self._server = checked_server(server, "A StdioTransport")
         self._stderr: Stderr = stderr
-        self._shutdown = shutdown or Shutdown()
-        self._startup_timeout = startup_timeout
-        self._max_frame_bytes = max_frame_bytes
+        self._shutdown = checked_shutdown(shutdown)
+        self._startup_timeout = checked_timeout(startup_timeout, "startup_timeout")
+        self._max_frame_bytes = checked_limit(max_frame_bytes)
         self._on_noise: OnNoise = on_noise
         self._used = False
         self._closing = False
@@ -107,7 +101,12 @@ class StdioTransport:
     def process(self) -> ServerProcess:
         """The running server, once entered."""
         if self._process is None:
-            raise StockadeError("The transport has not been entered.", code="not-entered", stage="run")
+            raise StockadeError(
+                "The transport has not been entered.",
+                code="not-entered",
+                stage="run",
+                remedy='Use it with "async with transport" first.',
+            )
         return self._process
 
     @property
@@ -139,7 +138,7 @@ class StdioTransport:
             # Closed by another task since; nobody but this one could end the server.
             self._process = process
             await process.close()
-            raise anyio.ClosedResourceError
+            raise anyio.ClosedResourceError("the server was closed")
         deadline = None if self._startup_timeout is None else began + imported + self._startup_timeout
         return self.attach(process, deadline)
 
@@ -190,7 +189,7 @@ class StdioTransport:
         process, report = self._process, self.exit
         if process is None or report is None or report.ended_by != "exit":
             return None
-        return process.exit_error(report)
+        return process.exit_error(report, "" if self._reader is None else self._reader.wrote())
 
     def __repr__(self) -> str:
         return f"StdioTransport({self._server!r})"
@@ -206,6 +205,9 @@ class _Stream:
     async def aclose(self) -> None:
         """Close this stream; the server goes on until the transport is closed. Idempotent."""
         self._closed = True
+
+    def _closed_error(self) -> anyio.ClosedResourceError:
+        return anyio.ClosedResourceError("this stream was closed" if self._closed else "the server was closed")
 
     async def __aenter__(self) -> Self:
         return self
@@ -229,6 +231,9 @@ class MessageReader(_Stream):
         self._on_noise = on_noise
         self._parse = sdk().parse
         self._wrap = sdk().wrap
+        self._log = logging.getLogger(f"stockade.server.{process.name}")
+        self._greeted = False
+        self._first_noise = ""
         self._ended = False
         self.failure: Exception | None = None
         """Why the stream ended, unless it was closed from this side."""
@@ -246,7 +251,7 @@ class MessageReader(_Stream):
             try:
                 item = await self._next()
             except EOFError:
-                return self._end(await self._process.exited())
+                return self._end(self._noted(await self._process.exited(self.wrote())))
             except FrameTooLong as error:
                 return self._end(error)
             except StartupTimeout as error:
@@ -257,7 +262,7 @@ class MessageReader(_Stream):
                 return self._end(error)
             if item is not None:
                 return item
-        raise anyio.ClosedResourceError
+        raise self._closed_error()
 
     async def aclose(self) -> None:
         """Close this stream; who waits in `receive` gets ClosedResourceError. Idempotent."""
@@ -288,20 +293,34 @@ class MessageReader(_Stream):
             except ValueError:
                 return self._noise(frame)
             self._deadline = None
+            self._greeted = True
             return self._wrap(message)
         return self._noise(frame.data)
 
     def _is_closed(self) -> bool:
         return self._closed
 
+    def wrote(self) -> str:
+        """A sentence on what came in place of the first message, where something did."""
+        if self._greeted or not self._first_noise:
+            return ""
+        return f" It wrote {self._first_noise!r} to stdout, where only messages belong."
+
+    def _noted(self, error: ServerExited) -> ServerExited:
+        """Logged, because the SDK may swallow it."""
+        report = error.report
+        if report is not None and not self._process.closed and self._process.ended_unasked(report):
+            self._log.warning("ended: %s", report)
+        return error
+
     def _expired(self) -> NoReturn:
         process = self._process
-        tail = process.stderr.text()
-        last = tail.rstrip("\n").rpartition("\n")[2].strip()
+        tail = recent(process.stderr.tail())
+        last = last_line(tail)
         said = f"last stderr line: {last}" if last else "nothing on stderr"
         raise StartupTimeout(
             f"Server {process.name!r} (pid {process.pid}) sent no message within {self._startup_timeout:g} s: "
-            f"{process.bytes_received} bytes on stdout, {said}.",
+            f"{process.bytes_received} bytes on stdout, {said}.{self.wrote()}",
             remedy="Start it by hand to see what it waits for, or raise startup_timeout.",
             pid=process.pid,
             bytes_received=process.bytes_received,
@@ -309,16 +328,22 @@ class MessageReader(_Stream):
         )
 
     def _noise(self, line: bytes) -> Exception | None:
+        shown = excerpt(line)
+        first = not self._first_noise
+        self._first_noise = self._first_noise or shown
         if self._deadline is not None and monotonic() >= self._deadline:
             # A server that writes nothing but noise never leaves a moment to wait in.
             self._expired()
         if self._on_noise == "ignore":
             _log.debug("server %r: ignored a line of %d bytes that is no message", self._process.name, len(line))
             return None
+        if first and self._on_noise == "report":
+            self._log.warning("wrote a line to stdout that is not an MCP message: %r", shown)
         error = UnreadableLine(
-            f"Server {self._process.name!r} wrote a line that is not an MCP message: {excerpt(line)!r}",
+            f"Server {self._process.name!r} wrote a line that is not an MCP message: {shown!r}.",
             remedy="A server's stdout is for messages only; logs belong on its stderr.",
         )
+        error.excerpt = shown
         if self._on_noise == "raise":
             self._process.end()
             return self._end(error)
@@ -346,13 +371,14 @@ class MessageWriter(_Stream):
             anyio.ClosedResourceError: the stream or the transport was closed.
         """
         if self._closed:
-            raise anyio.ClosedResourceError
+            raise self._closed_error()
         frame = self._dump(item.message)
         try:
             await self._process.queue_frame(frame)
-        except ServerClosedInput as error:
+        except StockadeError as error:
+            # Whatever it is: the SDK expects these two of a stream.
             if self._closed or self._process.closed:
-                raise anyio.ClosedResourceError from None
+                raise self._closed_error() from None
             raise anyio.BrokenResourceError from error
 
 

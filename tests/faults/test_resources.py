@@ -8,6 +8,7 @@ import pickle
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import anyio
@@ -15,7 +16,7 @@ import pytest
 
 from stockade import CommandNotFoundError, LaunchError, ServerProcess, StdioServer, resolve
 from tests.faults import hung_files
-from tests.faults.hosts import Host
+from tests.faults.hosts import ROOT, Host
 from tests.faults.processes import parent_of
 from tests.servers import script
 
@@ -121,11 +122,16 @@ def test_a_launch_needs_no_temporary_file(tmp_path: Path, fault: str) -> None:
             pytest.skip("this machine allows no mount namespaces")
         options = "size=4k" if fault == "full" else "ro"
         fill = f"head -c 4096 /dev/zero > {folder}/full" if fault == "full" else ":"
-        mounts = "".join(
-            f"mount -t tmpfs -o {options} tmpfs {place}; " for place in (folder, "/tmp", "/var/tmp", "/dev/shm")
-        )
+        # Not over what the host itself is made of.
+        needed = [str(ROOT), sys.prefix, sys.base_prefix]
+        common = [
+            place
+            for place in ("/tmp", "/var/tmp", "/dev/shm")
+            if not any(path.startswith(f"{place}/") for path in needed)
+        ]
+        mounts = "".join(f"mount -t tmpfs -o {options} tmpfs {place}; " for place in (folder, *common))
         under = (*hung_files.UNDER, "sh", "-c", f'{mounts}{fill}; exec "$@"', "sh")
-        if str(tmp_path).startswith("/tmp"):
+        if any(str(tmp_path).startswith(f"{place}/") for place in common):
             # Covered by the mount itself.
             under = (*hung_files.UNDER, "sh", "-c", mounts.split("; ", 1)[1] + 'exec "$@"', "sh")
     environment = {"TMPDIR": str(folder), "XDG_RUNTIME_DIR": str(folder)}

@@ -33,6 +33,7 @@ EXITED = ExitReport(returncode=3, ended_by="exit", cause="exited with 3", durati
         ({"unkillable": 1}, "exited with 3 after 12 ms; 1 of its processes could not be killed"),
         ({"stderr_tail": "one\n  two  \n"}, "exited with 3 after 12 ms; last stderr line: two"),
         ({"stderr_tail": "one\n \n"}, "exited with 3 after 12 ms"),
+        ({"stderr_tail": "x" * 9000}, f"exited with 3 after 12 ms; last stderr line: {'x' * 200}…"),
         (
             {"ended_by": "kill", "descendants_killed": 1, "unkillable": 1, "stderr_tail": "bye"},
             "exited with 3 after 12 ms; it was killed; 1 of its processes killed; "

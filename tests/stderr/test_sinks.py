@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import logging
 import subprocess
 import sys
 import threading
+import weakref
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,13 +19,15 @@ import anyio.to_thread
 import pytest
 
 from stockade import ConfigError, ServerProcess, Shutdown
-from tests.servers import script, shell
+from tests.servers import program, script, shell
+from tests.servers.lifeline import Lifeline
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 TWO_LINES = shell("echo one >&2; printf 'two' >&2")
 QUICK = Shutdown(0.2, 0.2, 5)
+NEWLINE = b"\n"
 
 
 async def ended(stderr: Any, server: Any = TWO_LINES) -> ServerProcess:
@@ -61,7 +67,22 @@ async def test_a_logger_gets_no_control_characters(caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.INFO, "mine"):
         source = r"import os; os.write(2, b'\x1b[31mred\x1b[0m \xe2\x80\xaeback \x07bell \xff\ttab\n')"
         await ended(logging.getLogger("mine"), script(source))
-    assert [record.getMessage() for record in caplog.records] == ["red \ufffdback \ufffdbell \ufffd\ttab"]
+    assert [record.getMessage() for record in caplog.records] == ["red back bell \ufffd\ttab"]
+
+
+async def test_a_log_hides_nothing_that_the_report_shows(caplog: pytest.LogCaptureFixture) -> None:
+    lines = [
+        b"ok \x1b]deleting /home",
+        b"\x1b(B\xe2\x80\xaeset",
+        b"\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb",
+        b"\x9b31mx\xff",
+    ]
+    with caplog.at_level(logging.INFO, "stockade.server"):
+        process = await ServerProcess.launch(script(f"import os; os.write(2, {NEWLINE.join(lines)!r})"))
+        report = await process.wait()
+    logged = [record.getMessage() for record in caplog.records]
+    assert logged == report.stderr_tail.split("\n") == process.stderr.text().split("\n")
+    assert logged[0] == "ok deleting /home"
 
 
 @pytest.mark.parametrize("kind", [str, lambda path: path])
@@ -167,10 +188,25 @@ async def test_a_sink_that_raises_is_reported_once_and_gets_the_following_lines(
 
 async def test_a_file_closed_meanwhile_is_a_sink_that_raises(caplog: pytest.LogCaptureFixture) -> None:
     file = io.StringIO()
-    file.close()
     with caplog.at_level(logging.WARNING, "stockade"):
-        process = await ended(file)
+        process = await ServerProcess.launch(shell("read go; echo one >&2; echo two >&2"), stderr=file)
+        file.close()
+        with anyio.fail_after(60):
+            await process.send(b"go")
+            await process.wait()
     assert len(caplog.records) == 1
+    assert process.stderr.tail() == [b"one", b"two"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("kind", ["path", "descriptor", "file"])
+async def test_lines_that_could_not_be_written_are_logged_once(caplog: pytest.LogCaptureFixture, kind: str) -> None:
+    with Path("/dev/full").open("w") as full, caplog.at_level(logging.WARNING):
+        process = await ended({"path": "/dev/full", "descriptor": full.fileno(), "file": full}[kind])
+        await process.wait()
+    ((name, level, message),) = [(record.name, record.levelno, record.getMessage()) for record in caplog.records]
+    assert (name, level) == ("stockade", logging.WARNING)
+    assert message.startswith("2 lines of the stderr of server 'shell' could not be written to ")
     assert process.stderr.tail() == [b"one", b"two"]
 
 
@@ -210,6 +246,82 @@ def test_what_can_not_be_a_sink_is_refused_before_anything_starts(sink: Any) -> 
         anyio.run(launch)
 
 
+@contextmanager
+def read_mode(path: Path) -> Iterator[Any]:
+    with path.open() as file:
+        yield file
+
+
+@contextmanager
+def read_mode_descriptor(path: Path) -> Iterator[Any]:
+    with path.open() as file:
+        yield file.fileno()
+
+
+@contextmanager
+def unbuffered_read_mode(path: Path) -> Iterator[Any]:
+    with path.open("rb", buffering=0) as file:
+        yield file
+
+
+@contextmanager
+def closed_file(path: Path) -> Iterator[Any]:
+    with path.open("w") as file:
+        pass
+    yield file
+
+
+@contextmanager
+def closed_stream(_path: Path) -> Iterator[Any]:
+    stream = io.StringIO()
+    stream.close()
+    yield stream
+
+
+@contextmanager
+def no_such_folder(path: Path) -> Iterator[Any]:
+    yield path / "below" / "a" / "file"
+
+
+@contextmanager
+def negative(_path: Path) -> Iterator[Any]:
+    yield subprocess.DEVNULL
+
+
+@pytest.mark.parametrize(
+    "made",
+    [read_mode, read_mode_descriptor, unbuffered_read_mode, closed_file, closed_stream, no_such_folder, negative],
+)
+async def test_what_can_not_be_written_to_is_refused_at_the_launch(tmp_path: Path, made: Any) -> None:
+    path = tmp_path / "log"
+    path.write_text("before")
+    with made(path) as sink, pytest.raises(ConfigError) as caught:
+        await ServerProcess.launch(TWO_LINES, stderr=sink)
+    assert caught.value.code == "sink-unusable"
+    assert caught.value.stage == "launch"
+    assert caught.value.remedy
+    if made is negative:
+        assert "Give None" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "word", ["Inherit", "INHERIT", "inhert", "inheritt", "inherid", "nherit", "inehrit", "inherti"]
+)
+async def test_a_misspelt_inherit_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match='"inherit"') as caught:
+        await ServerProcess.launch(TWO_LINES, stderr=word)
+    assert caught.value.code == "sink-unusable"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["./inhert", "inherit.log", "err", "in", "inheritance", "merit"])
+async def test_another_word_is_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    await ended(name)
+    assert (tmp_path / name).read_text() == "one\ntwo\n"
+
+
 def test_a_coroutine_function_is_no_sink() -> None:
     async def sink(_line: bytes) -> None: ...
 
@@ -247,3 +359,60 @@ async def test_what_a_sink_was_too_slow_for_is_counted() -> None:
         release.set()
     assert process.stderr.sink_lost > 0
     assert len(got) + process.stderr.sink_lost == process.stderr.lines_seen == 60001
+
+
+class Owner:
+    """As an agent has it: its process, and a method of its own as the sink."""
+
+    process: ServerProcess
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+
+    def take(self, line: bytes) -> None:
+        self.lines.append(line)
+
+    def write(self, data: str) -> None:
+        self.lines.append(data.encode())
+
+
+@pytest.mark.parametrize("kind", ["method", "file"])
+async def test_an_abandoned_owner_whose_method_is_the_sink_is_collected_and_its_server_ended(
+    tmp_path: Path, kind: str
+) -> None:
+    with Lifeline(tmp_path / "lifeline") as lifeline:
+        owner = Owner()
+        owner.process = await ServerProcess.launch(
+            program("family", lifeline.path, "ready"), stderr=owner.take if kind == "method" else owner, shutdown=QUICK
+        )
+        with anyio.fail_after(60):
+            await lifeline.held_by(1)
+            gone = weakref.ref(owner)
+            with pytest.warns(ResourceWarning, match="unclosed"):  # noqa: PT031 - a cycle holds it
+                del owner
+                gc.collect()
+            assert gone() is None
+            await lifeline.gone()
+
+
+async def test_a_sink_that_nobody_else_holds_gets_everything() -> None:
+    lines: list[bytes] = []
+    process = await ServerProcess.launch(
+        shell("read go; echo one >&2; echo two >&2"), stderr=lambda line: lines.insert(len(lines), line)
+    )
+    gc.collect()
+    with anyio.fail_after(60):
+        await process.send(b"go")
+        await process.wait()
+    assert lines == [b"one", b"two"]
+
+
+async def test_a_sink_is_let_go_with_the_end() -> None:
+    owner = Owner()
+    process = await ended(owner.take)
+    assert owner.lines == [b"one", b"two"]
+    assert process.report is not None
+    gone = weakref.ref(owner)
+    del owner
+    gc.collect()
+    assert gone() is None

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import pickle
+import sys
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,6 +23,7 @@ from stockade import (
     StdioTransport,
     StockadeError,
     TransportUsedError,
+    UnreadableLine,
 )
 from tests.servers import program, script, shell
 from tests.servers.lifeline import Lifeline
@@ -234,6 +238,13 @@ async def test_each_line_that_is_no_message_is_reported_as_an_item() -> None:
     assert all(isinstance(item, StockadeError) and item.code == "unreadable-line" for item in items[:3])
     assert "Welcome to the server" in str(items[0])
     assert "\x1b" not in str(items[0])
+    assert str(items[0]) == (
+        "Server 'script' wrote a line that is not an MCP message: 'Welcome to the server'. "
+        "A server's stdout is for messages only; logs belong on its stderr."
+    )
+    assert isinstance(items[0], UnreadableLine)
+    assert items[0].excerpt == "Welcome to the server"
+    assert pickle.loads(pickle.dumps(items[0])).excerpt == "Welcome to the server"
 
 
 async def test_noise_can_be_ignored() -> None:
@@ -325,9 +336,9 @@ async def test_streams_and_transport_are_closed_in_any_order_and_twice(order: st
     closers: dict[str, Callable[[], Any]] = {"r": reader.aclose, "w": writer.aclose, "t": transport.aclose}
     for which in order + order:
         await closers[which]()
-    with pytest.raises(anyio.ClosedResourceError):
+    with pytest.raises(anyio.ClosedResourceError, match="this stream was closed"):
         await reader.receive()
-    with pytest.raises(anyio.ClosedResourceError):
+    with pytest.raises(anyio.ClosedResourceError, match="this stream was closed"):
         await writer.send(message("ping"))
 
 
@@ -383,14 +394,39 @@ async def test_the_whole_tree_is_gone_after_a_cancelled_session(tmp_path: Path) 
     [
         {"startup_timeout": 0},
         {"startup_timeout": -1.0},
+        {"startup_timeout": "5"},
+        {"startup_timeout": timedelta(seconds=5)},
+        {"startup_timeout": True},
+        {"startup_timeout": float("nan")},
+        {"startup_timeout": float("inf")},
         {"max_frame_bytes": 0},
         {"max_frame_bytes": 1.5},
+        {"max_frame_bytes": True},
+        {"max_frame_bytes": "5"},
+        {"max_frame_bytes": sys.maxsize + 1},
+        {"max_frame_bytes": 10**30},
+        {"shutdown": 5},
+        {"shutdown": "leave"},
         {"on_noise": "shout"},
     ],
 )
 def test_wrong_options_are_refused_when_the_transport_is_made(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         StdioTransport(SERVER, **options)
+
+
+@pytest.mark.parametrize("given", ["npx -y x", {"command": "x"}, mcp.StdioServerParameters(command="x"), None])
+def test_what_is_no_server_is_refused_when_the_transport_is_made(given: Any) -> None:
+    with pytest.raises(ConfigError, match="A StdioTransport takes a StdioServer") as caught:
+        StdioTransport(given)
+    assert caught.value.remedy
+
+
+def test_before_the_entry_there_is_no_process_and_the_error_says_what_to_do() -> None:
+    with pytest.raises(StockadeError) as caught:
+        _ = StdioTransport(SERVER).process
+    assert caught.value.code == "not-entered"
+    assert caught.value.remedy == 'Use it with "async with transport" first.'
 
 
 def test_the_sdks_own_description_is_refused_with_the_way_out() -> None:
