@@ -115,9 +115,7 @@ class StdioServer:
     @property
     def label(self) -> str:
         """What to call it in logs and messages: the name, else the last part of the command."""
-        from pathlib import PurePath
-
-        return self._name or PurePath(self._command).name or self._command
+        return self._name or os.path.basename(self._command.rstrip(os.sep)) or self._command  # noqa: PTH119 - each launch asks
 
     @classmethod
     def from_sdk(
